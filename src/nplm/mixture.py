@@ -57,7 +57,7 @@ class Mixture:
     tokens_per_bin: list[int]
     """tokens of the fitted split in each bin"""
     frequency_range_per_bin: list[list[int] | None] | None
-    """lowest and highest frequency (in train) of each bin's contexts on the fitted split; None without any, or unbinned"""
+    """lowest and highest frequency in train of each bin's contexts on the fitted split; None where there is none"""
     mean_ln_prob_per_iteration: list[float]
     """nats per token on the fitted split, from equal weights to the last"""
     vocabulary: str
@@ -81,8 +81,8 @@ def fit_mixture(
     """The mixture of two or more score streams of the validation split, already known to be aligned.
 
     `kind`: "fixed" leaves the weights equal, "learned" fits one per component by EM, "binned" one per component and bin
-    of `bins`. EM stops as `em.fit_weights` says. Raises InputError when the kind is unknown, there are too few components
-    or two of one name, the split is not valid, or bins are missing, not wanted, or of other tokens.
+    of `bins`. EM stops as `em.fit_weights` says. Raises InputError when the kind is unknown, there are too few
+    components or two of one name, the split is not valid, or bins are missing, not wanted, or of other tokens.
     """
     components = [stream.model for stream in streams]
     if kind not in KINDS:
