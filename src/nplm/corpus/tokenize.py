@@ -13,7 +13,7 @@ from nplm.errors import InputError
 from nplm.files import complete_file
 
 MARKS = {"none": (), "paragraph": (PARAGRAPH,), "text+paragraph": (TEXT, PARAGRAPH)}
-"""Value of the option `marks` -> the marks that enter the stream: each stands before the first token of its unit."""
+"""Value of the option `marks` -> the marks that enter the stream, each before the first token of its text, paragraph"""
 
 
 @dataclass
@@ -42,11 +42,11 @@ def split_brown(text: str) -> list[str]:
 
 RAW_TOKEN = regex.compile(
     r"""
-      (?: \p{L}\p{M}* \. ){2,}                          # an abbreviation of single letters: U.S. a.m.
-    | [^\s\p{P}\p{S}]+                                  # a word or a number
-      (?: (?: [-'’.&/_·‐] | (?<=\p{N}) [,:] (?=\p{N}) )   # with single signs inside: don't, over-all, 1,000.5, and/or
+      (?: \p{L}\p{M}* \. ){2,}                             # an abbreviation of single letters: U.S. a.m.
+    | [^\s\p{P}\p{S}]+                                     # a word or a number,
+      (?: (?: [-‐'’.&/_·] | (?<=\p{N}) [,:] (?=\p{N}) )    # with single signs inside: over-all, don't, and/or, 1,000.5
           [^\s\p{P}\p{S}]+ )*
-    | (?! \s ) (\X) \1*                                 # punctuation or a symbol, repeated or not: . ... -- ''
+    | (\X) \1*                                             # punctuation or a symbol, repeated or not: . -- ... ''
     """,
     regex.VERBOSE,
 )
@@ -69,18 +69,18 @@ def expand_paths(paths: Iterable[str | Path]) -> list[Path]:
 
     Raises InputError for a glob that matches nothing and for a file named twice.
     """
-    files = []
+    files: dict[Path, None] = {}
     for path in map(str, paths):
         matches = [path]
         if has_magic(path) and not Path(path).exists():
             matches = [match for match in sorted(glob(path, recursive=True)) if Path(match).is_file()]
             if not matches:
                 raise InputError(f"{path}: matches no file; correct the pattern")
-        files += map(Path, matches)
-    for position, file in enumerate(files):
-        if file in files[:position]:
-            raise InputError(f"{file}: named twice; name each file once")
-    return files
+        for match in map(Path, matches):
+            if match in files:
+                raise InputError(f"{match}: is named twice; name every file once")
+            files[match] = None
+    return list(files)
 
 
 def brown_files(folder: str | Path) -> list[Path]:
@@ -94,12 +94,12 @@ def brown_files(folder: str | Path) -> list[Path]:
 
 
 def tokenize(files: list[Path], split: Callable[[str], list[str]], marks: str, output: str | Path) -> TokenCounts:
-    """Write the tokens of the files, in order, one input line an output line; all of it or nothing.
+    """Write the tokens of the files, in order, a line of tokens for every input line that is not blank.
 
     A file is a text; blank lines separate its paragraphs; a line is a sentence. `split` turns a piece of a line into
-    tokens and raises ValueError for what is malformed. Raises InputError for bad input, naming file and line.
+    tokens and raises ValueError for what is malformed. The output is written as a whole or not at all.
+    Raises InputError for bad input, naming file and line.
     """
-    used = MARKS[marks]
     counts = TokenCounts()
     with complete_file(output) as partial, open(partial, "w", encoding="utf-8", newline="\n") as out:
         for file in files:
@@ -107,7 +107,7 @@ def tokenize(files: list[Path], split: Callable[[str], list[str]], marks: str, o
             for words, ends_line in _lines_of_words(file, split):
                 if words:
                     if new_paragraph:
-                        words = [mark for mark in used if mark != TEXT or new_text] + words
+                        words = [mark for mark in MARKS[marks] if mark != TEXT or new_text] + words
                         counts.texts += new_text
                         counts.paragraphs += 1
                         new_text = new_paragraph = False
@@ -115,14 +115,13 @@ def tokenize(files: list[Path], split: Callable[[str], list[str]], marks: str, o
                     counts.tokens += len(words)
                     new_line = False
                 if ends_line:
-                    if new_line:
-                        new_paragraph = True
-                    else:
+                    new_paragraph = new_line
+                    if not new_line:
                         out.write("\n")
                         counts.sentences += 1
                     new_line = True
             if new_text:
-                raise InputError(f"{file}: holds no token; give a file that holds text")
+                raise InputError(f"{file}: holds nothing but white space; give a file that holds text")
     return counts
 
 
@@ -132,8 +131,8 @@ def _lines_of_words(file: Path, split: Callable[[str], list[str]]) -> Iterator[t
         try:
             words = split(text)
         except ValueError as malformed:
-            raise InputError(f"{file}:{line}: '{malformed}' is not word/tag; correct it") from None
+            raise InputError(f"{file}:{line}: {str(malformed)[:60]!r} is not word/tag; correct it") from None
         for symbol in SPECIAL_SYMBOLS:
             if symbol in words:
-                raise InputError(f"{file}:{line}: '{symbol}' is reserved for a special symbol; replace it in the text")
+                raise InputError(f"{file}:{line}: '{symbol}' is a reserved symbol; replace it in the text")
         yield words, ends_line

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -48,17 +49,26 @@ class Vocabulary:
         return {word: id for id, word in enumerate(self.words)}
 
 
+def read_tokens(path: str | Path) -> Iterator[tuple[list[str], bool]]:
+    """The tokens of a file made by tokenize-corpus: (tokens, whether a line ends with them), in order.
+
+    Raises InputError where the file holds <rare>, and where `read_pieces` does.
+    """
+    for line, text, ends_line in read_pieces(path):
+        words = text.split()
+        if RARE in words:
+            raise InputError(f"{path}:{line}: '{RARE}' is a reserved symbol; replace it in the text")
+        yield words, ends_line
+
+
 def count_words(tokens: str | Path, first: int | None = None) -> Counter[str]:
     """How often each token of a file made by tokenize-corpus occurs, in all of it or among its first tokens.
 
-    Raises InputError where the file holds <rare>, or fewer tokens than `first`.
+    Raises InputError where the file holds fewer tokens than `first`, or is bad (see `read_tokens`).
     """
     counts: Counter[str] = Counter()
     left = first
-    for line, text, _ in read_pieces(tokens):
-        words = text.split()
-        if RARE in words:
-            raise InputError(f"{tokens}:{line}: '{RARE}' is reserved for a special symbol; replace it in the text")
+    for words, _ in read_tokens(tokens):
         if left is not None:
             words = words[:left]
             left -= len(words)
@@ -66,7 +76,7 @@ def count_words(tokens: str | Path, first: int | None = None) -> Counter[str]:
         if left == 0:
             break
     if left:
-        raise InputError(f"{tokens}: holds {first - left} tokens, fewer than the {first} of train; lower splits.train")
+        raise InputError(f"{tokens}: holds {first - left} tokens, fewer than train's {first}; lower splits.train")
     return counts
 
 
@@ -91,8 +101,9 @@ def build_vocabulary(counts: Counter[str], rare_threshold: int, scope: str) -> V
 
 def write_vocabulary(path: str | Path, vocabulary: Vocabulary) -> None:
     """Write a vocabulary as tab-separated id, word and count, below one line that says what was counted."""
-    lines = [f"# scope={vocabulary.scope} rare_threshold={vocabulary.rare_threshold}"] if vocabulary.scope else []
-    lines.append(COLUMNS)
+    lines = [COLUMNS]
+    if vocabulary.scope is not None and vocabulary.rare_threshold is not None:
+        lines.insert(0, f"# scope={vocabulary.scope} rare_threshold={vocabulary.rare_threshold}")
     rows = zip(vocabulary.words, vocabulary.counts.tolist(), strict=True)
     lines += [f"{id}\t{word}\t{count}" for id, (word, count) in enumerate(rows)]
     write_text(path, "\n".join(lines) + "\n")
@@ -105,14 +116,14 @@ def read_vocabulary(path: str | Path) -> Vocabulary:
     words: list[str] = []
     counts: list[int] = []
     for line, text, _ in read_pieces(path):
-        if line == 1 and (counted := re.fullmatch(r"# scope=(corpus|train) rare_threshold=(\d+)", text)):
+        if line == 1 and (counted := re.fullmatch(r"# scope=(corpus|train) rare_threshold=([0-9]+)", text)):
             scope, rare_threshold = counted[1], int(counted[2])
             header_lines = 2
         elif line == header_lines:
             if text != COLUMNS:
                 raise _not_a_vocabulary(path, line, "expected the column names id, word and count")
         else:
-            row = re.fullmatch(r"(\d+)\t(\S+)\t(\d+)", text, re.ASCII)
+            row = re.fullmatch(r"([0-9]+)\t(\S+)\t([0-9]{1,18})", text)
             if not row:
                 raise _not_a_vocabulary(path, line, "expected id, word and count with tabs between")
             if int(row[1]) != len(words):
