@@ -1,1 +1,93 @@
-"""Subcommands of the stage group: neural."""
+"""Subcommands of the network."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nplm.cli import app
+
+
+@app.command()
+def train_nplm(
+    train: Annotated[Path, typer.Option(help="encoded train split")],
+    valid: Annotated[Path, typer.Option(help="encoded validation split, for early stopping")],
+    output: Annotated[Path, typer.Option(help="model file to write: the parameters of the best epoch")],
+    history: Annotated[Path, typer.Option(help="CSV to write: one line per epoch")],
+    checkpoints: Annotated[Path, typer.Option(help="folder of the checkpoints; an interrupted run goes on from there")],
+    order: Annotated[int, typer.Option(help="n: the network sees the n-1 words before the one it predicts")],
+    hidden: Annotated[int, typer.Option(help="h: hidden units; 0 = no hidden layer")],
+    features: Annotated[int, typer.Option(help="m: features of each word")],
+    direct: Annotated[bool, typer.Option(help="direct connections W from features to outputs")],
+    epsilon_0: Annotated[float, typer.Option("--epsilon-0", help="initial learning rate per example")],
+    seed: Annotated[int, typer.Option(help="seed of the initial values and of the examples' order")],
+    r: Annotated[float, typer.Option("--r", help="learning rate after t examples: epsilon_0 / (1 + r t)")] = 1e-8,
+    weight_decay: Annotated[float, typer.Option(help="weight decay of C, H, U, W")] = 1e-4,
+    examples_per_update: Annotated[int, typer.Option("--examples-per-update", help="K, the size of a mini-batch")] = 128,
+    epochs: Annotated[int, typer.Option(help="epochs at most")] = 20,
+    patience: Annotated[int, typer.Option(help="epochs without improvement before stopping; 0 = never stop early")] = 3,
+    precision: Annotated[str, typer.Option(help="auto | float32 | bfloat16 | float64")] = "auto",
+    device: Annotated[str, typer.Option(help="auto | cpu | cuda; one process on cuda")] = "cpu",
+    ranks: Annotated[int, typer.Option(help="MPI processes that must be there; 1 = no MPI")] = 1,
+    threads: Annotated[int, typer.Option(help="threads of each process")] = 1,
+    checkpoint_minutes: Annotated[float, typer.Option(help="minutes between checkpoints within an epoch")] = 3.0,
+) -> None:
+    """Train a network by the output-parallel algorithm of section 3.2, with early stopping on the validation split."""
+    # Before torch is loaded: a thread that waits must sleep, not spin, or a busy core halves the speed several times.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    import pandas
+    import torch
+
+    from nplm.arrays import require_same_vocabulary
+    from nplm.errors import InputError
+    from nplm.files import write_text
+    from nplm.fingerprint import code_of
+    from nplm.neural.network import Shape, write_model
+    from nplm.neural.ranks import connect
+    from nplm.neural.train import Interrupted, Settings, Training
+    from nplm.streams import read_split
+
+    all_ranks = connect(ranks)
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() and ranks == 1 else "cpu"
+    if device == "cuda" and ranks > 1:
+        raise InputError(f"--device cuda runs in one process, but --ranks is {ranks}; give --ranks 1 or --device cpu")
+    splits = {path: read_split(path) for path in (train, valid)}
+    require_same_vocabulary(*((path, split.vocabulary) for path, split in splits.items()))
+    training = Training(
+        Settings(
+            shape=Shape(splits[train].vocabulary_size, order, hidden, features, direct),
+            seed=seed,
+            epsilon_0=epsilon_0,
+            r=r,
+            weight_decay=weight_decay,
+            K=examples_per_update,
+            precision=precision,
+            device=device,
+        ),
+        splits[train],
+        splits[valid],
+        all_ranks,
+        threads,
+        checkpoints,
+        code=code_of("nplm.neural.train"),
+        checkpoint_minutes=checkpoint_minutes,
+        report=lambda line: print(line, flush=True),
+    )
+    shape = training.settings.shape
+    training.report(
+        f"{shape.free_parameters:,} free parameters, {len(splits[train]):,} examples an epoch, {ranks} rank(s) of "
+        f"{threads} thread(s), {training.precision} on {device}"
+    )
+    try:
+        network = training.run(epochs, patience)
+    except Interrupted:
+        training.report(f"stopped by a signal; run the same command again to continue from {training.checkpoint}")
+        raise typer.Exit(143) from None
+    if network is not None:
+        best = training.progress.best_epoch
+        records = [{**record, "best": int(record["epoch"] == best)} for record in training.progress.history]
+        write_text(history, pandas.DataFrame(records).to_csv(index=False, lineterminator="\n"))
+        write_model(output, network, epoch=str(best), seed=str(seed), precision=training.precision)
+        training.report(f"wrote {output}: the parameters of epoch {best}")

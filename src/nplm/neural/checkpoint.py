@@ -1,0 +1,67 @@
+"""Everything a training needs to go on to the same bits, in one file that rank 0 replaces at a stroke."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from nplm.arrays import read_arrays, write_arrays
+from nplm.neural.network import Parameters
+
+
+@dataclass
+class Progress:
+    """How far a training has come. Parameters are kept apart, so that this is small and plain."""
+
+    epoch: int = 1
+    """the epoch under way, from 1"""
+    position: int = 0
+    """examples of this epoch already learned"""
+    train_ln_prob: float = 0.0
+    """their summed ln P in nats, each taken before its update"""
+    best_epoch: int = 0
+    """the epoch with the lowest validation perplexity; 0 before the first validation"""
+    history: list[dict] = field(default_factory=list)
+    """one record per finished epoch, see nplm.neural.train"""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """seconds by phase in the epoch under way"""
+
+
+def fingerprint(determinants: dict) -> str:
+    """16 hexadecimal digits that differ whenever anything that determines a training differs."""
+    return hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def digest(*arrays: np.ndarray) -> str:
+    """16 hexadecimal digits of the arrays' types and contents."""
+    sha256 = hashlib.sha256()
+    for array in arrays:
+        sha256.update(str(array.dtype).encode())
+        sha256.update(np.ascontiguousarray(array).tobytes())
+    return sha256.hexdigest()[:16]
+
+
+def write_checkpoint(path: Path, progress: Progress, current: Parameters, best: Parameters | None) -> None:
+    """Replace the checkpoint at `path`: the parameters now, those of the best epoch (once there is one), the progress."""
+    arrays = {
+        f"{name}.{tensor.name}": getattr(parameters, tensor.name).numpy()
+        for name, parameters in (("current", current), ("best", best))
+        if parameters is not None
+        for tensor in fields(Parameters)
+    }
+    write_arrays(path, "checkpoint", arrays, progress=json.dumps(vars(progress)))
+
+
+def read_checkpoint(path: Path) -> tuple[Progress, Parameters, Parameters | None]:
+    """What `write_checkpoint` wrote. Raises InputError when the file is damaged."""
+    arrays, header = read_arrays(path, "checkpoint")
+
+    def parameters(name: str) -> Parameters | None:
+        if f"{name}.C" not in arrays:
+            return None
+        return Parameters(**{t.name: torch.from_numpy(arrays[f"{name}.{t.name}"]) for t in fields(Parameters)})
+
+    return Progress(**json.loads(header["progress"])), parameters("current"), parameters("best")
