@@ -1,0 +1,124 @@
+"""The configuration: experiments that extend one another, checked against the schema, and what follows from them.
+
+Everything here is a pure function on the dictionaries that YAML files become; the workflow calls it before it plans
+any job, so that a wrong value stops it at once.
+"""
+
+import hashlib
+from copy import deepcopy
+
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.exceptions import best_match
+
+from nplm.errors import InputError
+
+
+def resolve_configuration(config: dict, schema: dict) -> dict:
+    """The configuration with every experiment complete (see `resolve_experiment`) and checked.
+
+    `schema` is the JSON schema (draft 2020-12) of the result. Raises InputError for an unknown key, a value of the wrong
+    type or range, a cycle of `extends`, and a name that stands for nothing.
+    """
+    blocks = config.get("experiments")
+    if not isinstance(blocks, dict) or not all(isinstance(block, dict) for block in blocks.values()):
+        raise InputError("config: experiments: not a mapping from names to blocks; write one block per experiment")
+    resolved = {**config, "experiments": {name: resolve_experiment(blocks, name) for name in blocks}}
+    error = best_match(Draft202012Validator(schema).iter_errors(resolved))
+    if error:
+        raise InputError(_explain(error))
+    for name in resolved["run"]:
+        if name not in blocks:
+            raise InputError(f"config: run: there is no experiment '{name}'; known: {', '.join(blocks)}")
+    for name, experiment in resolved["experiments"].items():
+        _check_names(experiment, f"config: experiments.{name}")
+    return resolved
+
+
+def resolve_experiment(blocks: dict[str, dict], name: str) -> dict:
+    """The block `name` merged over the block that it `extends`, if any, and so on; `extends` itself is gone.
+
+    Mappings merge key by key; everything else (lists too) replaces. Raises InputError for a cycle or an unknown name.
+    """
+    chain = [name]
+    while (parent := blocks[chain[-1]].get("extends")) is not None:
+        if parent not in blocks:
+            raise InputError(
+                f"config: experiments.{chain[-1]}.extends: there is no experiment '{parent}'; known: {', '.join(blocks)}"
+            )
+        if parent in chain:
+            raise InputError(f"config: experiments: {' extends '.join([*chain, parent])}; break the cycle")
+        chain.append(parent)
+    resolved: dict = {}
+    for link in reversed(chain):
+        resolved = _merge(resolved, blocks[link])
+    resolved.pop("extends", None)
+    return resolved
+
+
+def is_run(experiment: dict, name: str) -> bool:
+    """Whether a model or mixture of a resolved experiment is run: neither it nor anything it needs is excluded."""
+    mixture = experiment["mixtures"].get(name, {"components": []})
+    return name not in experiment["exclude"] and all(is_run(experiment, part) for part in mixture["components"])
+
+
+def models_run(experiment: dict, *kinds: str) -> list[str]:
+    """Names of the models that are run, of the given kinds (all kinds if none is given), in the config's order."""
+    return [
+        name
+        for name, model in experiment["models"].items()
+        if is_run(experiment, name) and (not kinds or model["kind"] in kinds)
+    ]
+
+
+def mixtures_run(experiment: dict) -> list[str]:
+    """Names of the mixtures that are run, in the config's order."""
+    return [name for name in experiment["mixtures"] if is_run(experiment, name)]
+
+
+def network_settings(experiment: dict, model: str) -> dict:
+    """The settings of a network: those of `training`, over which the model's own row goes, without its kind."""
+    settings = {**experiment["training"], **experiment["models"][model]}
+    del settings["kind"]
+    return settings
+
+
+def derive_seed(seed: int, name: str) -> int:
+    """The seed (31 bits) of one purpose or model: the same for the same name, whatever else the experiment holds."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:4], "big") >> 1
+
+
+def _merge(base: dict, over: dict) -> dict:
+    merged = deepcopy(base)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _merge(merged[key], value) if both else deepcopy(value)
+    return merged
+
+
+def _check_names(experiment: dict, where: str) -> None:
+    models, mixtures = experiment["models"], experiment["mixtures"]
+    known = list(models)
+    for name, mixture in mixtures.items():
+        if name in models:
+            raise InputError(f"{where}.mixtures.{name}: a model has this name too; rename one of them")
+        for component in mixture["components"]:
+            if component not in known:
+                raise InputError(
+                    f"{where}.mixtures.{name}: component '{component}' is no model and no earlier mixture; correct it"
+                )
+        known.append(name)
+    for name in experiment["exclude"]:
+        if name not in known:
+            raise InputError(f"{where}.exclude: there is no model or mixture '{name}'; correct or remove it")
+    if experiment["table"]["baseline"] not in known:
+        raise InputError(f"{where}.table.baseline: there is no model or mixture '{experiment['table']['baseline']}'")
+
+
+def _explain(error: ValidationError) -> str:
+    """One line: where, what, and what would be right."""
+    where = ".".join(str(part) for part in error.absolute_path) or "top level"
+    if error.validator == "additionalProperties":
+        known = error.schema.get("properties", {})
+        unknown = ", ".join(f"'{key}'" for key in error.instance if key not in known)
+        return f"config: {where}: unknown key {unknown}; correct or remove it (known: {', '.join(known)})"
+    return f"config: {where}: {error.message}"

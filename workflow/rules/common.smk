@@ -1,0 +1,204 @@
+# What the other rules files share: the checked configuration, the wildcards' constraints, and the functions that turn
+# the configuration into inputs, options and resources. No rules.
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import yaml
+from snakemake.exceptions import WorkflowError
+
+from nplm import configuration
+from nplm.corpus.tokenize import expand_paths
+from nplm.errors import InputError
+from nplm.fingerprint import code_of
+from nplm.scorers import READERS
+
+SPLITS = ["train", "valid", "test"]
+
+
+def source_file(path):
+    """A file of this repository, wherever the working directory is; an absolute path stays as it is."""
+    return str(Path(workflow.basedir) / path)
+
+
+def checked_configuration():
+    """The whole configuration, every experiment complete; a mistake in it ends the run with one line."""
+    schema = yaml.safe_load(Path(source_file("workflow/schemas/config.schema.yaml")).read_text())
+    try:
+        return configuration.resolve_configuration(config, schema)
+    except InputError as error:
+        raise WorkflowError(str(error)) from None
+
+
+CONFIGURATION = checked_configuration()
+MPI = CONFIGURATION["mpi"]
+EXPERIMENTS = {name: CONFIGURATION["experiments"][name] for name in CONFIGURATION["run"]}
+
+
+def any_of(names):
+    """The regular expression that matches these names and nothing else."""
+    return "|".join(sorted(map(re.escape, names))) or "(?!)"
+
+
+def models_of_kinds(*kinds):
+    """Wildcard constraint: names of the models of these kinds (all kinds if none is given) in any experiment run."""
+    return any_of({name for block in EXPERIMENTS.values() for name in configuration.models_run(block, *kinds)})
+
+
+wildcard_constraints:
+    experiment=any_of(EXPERIMENTS),
+    split=any_of(SPLITS),
+    classes=r"\d+",
+    model=models_of_kinds(),
+    mixture=any_of({name for block in EXPERIMENTS.values() for name in block["mixtures"]}),
+
+
+def experiment(wildcards):
+    """The resolved configuration of the job's experiment."""
+    return EXPERIMENTS[wildcards.experiment]
+
+
+def model(wildcards):
+    """The configuration's row of the job's model."""
+    return experiment(wildcards)["models"][wildcards.model]
+
+
+def options(**values):
+    """Command-line options: rare_threshold=3 gives `--rare-threshold 3`.
+
+    True and False give `--x` and `--no-x`, None gives nothing, a list repeats the option. One string of names and
+    values, as a parameter, lets Snakemake see any change of either.
+    """
+    words = []
+    for name, value in values.items():
+        option = f"--{name.replace('_', '-')}"
+        if isinstance(value, bool):
+            words.append(option if value else option.replace("--", "--no-", 1))
+        elif value is not None:
+            words += [word for item in (value if isinstance(value, list) else [value]) for word in (option, str(item))]
+    return shlex.join(words)
+
+
+def scores_of(experiment, name, split):
+    """Path of a model's or mixture's score stream."""
+    return f"results/{experiment}/scores/{name}.{split}.safetensors"
+
+
+def retrieval_options(wildcards):
+    """How Brown is found and verified: one answer for all experiments, for they share its files."""
+    answers = {
+        name: options(path=block["corpus"]["path"], sha256=block["corpus"]["sha256"])
+        for name, block in EXPERIMENTS.items()
+        if block["corpus"]["source"] == "brown"
+    }
+    if len(set(answers.values())) > 1:
+        raise WorkflowError(f"config: experiments {', '.join(answers)} differ in corpus.path or corpus.sha256; run one")
+    return next(iter(answers.values()))
+
+
+def corpus_files(wildcards):
+    """What an experiment's tokens are read from."""
+    corpus = experiment(wildcards)["corpus"]
+    if corpus["source"] == "brown":
+        return ["resources/brown"]
+    try:
+        return [str(path) for path in expand_paths(corpus["path"])]
+    except InputError as error:
+        raise WorkflowError(f"config: experiments.{wildcards.experiment}.corpus.path: {error}") from None
+
+
+def tokenization_options(wildcards):
+    corpus = experiment(wildcards)["corpus"]
+    tokenizer = corpus["tokenizer"] if corpus["source"] == "text" else None
+    return options(source=corpus["source"], tokenizer=tokenizer, marks=corpus["marks"])
+
+
+def vocabulary_options(wildcards):
+    vocabulary = experiment(wildcards)["vocabulary"]
+    train_size = experiment(wildcards)["splits"]["train"] if vocabulary["scope"] == "train" else None
+    return options(scope=vocabulary["scope"], train_size=train_size, rare_threshold=vocabulary["rare_threshold"])
+
+
+def split_options(wildcards):
+    splits = experiment(wildcards)["splits"]
+    return options(train_size=splits["train"], valid_size=splits["valid"])
+
+
+def kneser_ney_options(wildcards):
+    row = model(wildcards)
+    return options(
+        order=row["n"],
+        smoothing=row["smoothing"],
+        cutoffs=",".join(map(str, row["cutoffs"])) if "cutoffs" in row else None,
+        undefined_discounts=row.get("undefined_discounts"),
+    )
+
+
+def training_options(wildcards):
+    settings = configuration.network_settings(experiment(wildcards), wildcards.model)
+    return options(
+        order=settings["n"],
+        hidden=settings["h"],
+        features=settings["m"],
+        direct=settings["direct"],
+        epsilon_0=settings["epsilon_0"],
+        r=settings["r"],
+        weight_decay=settings["weight_decay"],
+        examples_per_update=settings["K"],
+        epochs=settings["epochs"],
+        patience=settings["patience"] or 0,
+        precision=settings["precision"],
+        seed=configuration.derive_seed(experiment(wildcards)["seed"], wildcards.model),
+    )
+
+
+def mpi_resources(ranks, launcher):
+    """Resources of an MPI job. `launch` starts the command line; with one rank there is no MPI, and no `mpi` resource.
+
+    With more ranks, mpi4py's own runner ends all of them when one fails.
+    """
+    if ranks == 1:
+        return {"launch": "nplm", "mem_mb": 3000}
+    return {
+        "launch": f"{launcher} -n {ranks} python -m mpi4py -m nplm",
+        "mpi": launcher,
+        "tasks": ranks,
+        "mem_mb_per_cpu": 3000,
+    }
+
+
+def scoring_code(wildcards):
+    """Scoring depends on the code of the model's own kind and of no other."""
+    return code_of("nplm.cli.scores", "score", also=(READERS[model(wildcards)["kind"]],))
+
+
+def component_scores(wildcards):
+    """The score streams of a mixture's components: on the job's split, or on valid where weights are fitted."""
+    mixture = experiment(wildcards)["mixtures"][wildcards.mixture]
+    split = wildcards.get("split", "valid")
+    return [scores_of(wildcards.experiment, name, split) for name in mixture["components"]]
+
+
+def context_bins(wildcards):
+    """The context bins of the same split, where the mixture's weights need them."""
+    binned = experiment(wildcards)["mixtures"][wildcards.mixture]["weights"] == "binned"
+    path = f"results/{wildcards.experiment}/context_bins/{wildcards.get('split', 'valid')}.safetensors"
+    return [path] if binned else []
+
+
+def mixture_inputs(wildcards, input):
+    return options(component=list(input.components), bins=list(input.bins))
+
+
+def all_scores(wildcards):
+    """Every score stream of an experiment, models first."""
+    block = experiment(wildcards)
+    names = [*configuration.models_run(block), *configuration.mixtures_run(block)]
+    return [scores_of(wildcards.experiment, name, split) for name in names for split in SPLITS]
+
+
+def final_output():
+    """What the default target makes: the report of every experiment that is run."""
+    return expand("results/{experiment}/perplexity.csv", experiment=EXPERIMENTS)

@@ -1,0 +1,68 @@
+# The n-gram models: deleted interpolation, Kneser-Ney, and n-grams of word classes.
+#
+# Inputs:  results/{experiment}/{train,valid}.safetensors
+# Outputs: results/{experiment}/models/{model}/model.safetensors
+#          results/{experiment}/context_bins/{split}.safetensors   how often each token's context was seen in train
+#          results/{experiment}/classes/{classes}/classes.tsv      word, class, count
+
+
+rule bin_contexts:
+    """Put every token of a split into the bin of its context's frequency in train."""
+    input:
+        train="results/{experiment}/train.safetensors",
+        split="results/{experiment}/{split}.safetensors",
+    output:
+        bins="results/{experiment}/context_bins/{split}.safetensors",
+    log:
+        "results/{experiment}/logs/bin_contexts/{split}.log",
+    benchmark:
+        "results/{experiment}/benchmarks/bin_contexts/{split}.tsv"
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.ngram", "bin_contexts"),
+    shell:
+        "nplm bin-contexts --train {input.train:q} --split {input.split:q} --output {output.bins:q} 2>&1 | tee {log:q}"
+
+
+rule fit_deleted_interpolation:
+    """Fit the interpolated trigram: its counts on train, its weights on valid."""
+    input:
+        train="results/{experiment}/train.safetensors",
+        valid="results/{experiment}/valid.safetensors",
+    output:
+        model="results/{experiment}/models/{model}/model.safetensors",
+    log:
+        "results/{experiment}/logs/fit_deleted_interpolation/{model}.log",
+    benchmark:
+        "results/{experiment}/benchmarks/fit_deleted_interpolation/{model}.tsv"
+    wildcard_constraints:
+        model=models_of_kinds("deleted_interpolation"),
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.ngram", "fit_deleted_interpolation"),
+    shell:
+        "nplm fit-deleted-interpolation --train {input.train:q} --valid {input.valid:q} --output {output.model:q}"
+        " 2>&1 | tee {log:q}"
+
+
+rule fit_kneser_ney:
+    """Fit a modified Kneser-Ney model, back-off or interpolated, on train."""
+    input:
+        train="results/{experiment}/train.safetensors",
+    output:
+        model="results/{experiment}/models/{model}/model.safetensors",
+    log:
+        "results/{experiment}/logs/fit_kneser_ney/{model}.log",
+    benchmark:
+        "results/{experiment}/benchmarks/fit_kneser_ney/{model}.tsv"
+    wildcard_constraints:
+        model=models_of_kinds("kneser_ney"),
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.ngram", "fit_kneser_ney"),
+        options=kneser_ney_options,
+    shell:
+        "nplm fit-kneser-ney --train {input.train:q} {params.options} --output {output.model:q} 2>&1 | tee {log:q}"
