@@ -16,13 +16,16 @@ from nplm.errors import InputError
 def resolve_configuration(config: dict, schema: dict) -> dict:
     """The configuration with every experiment complete (see `resolve_experiment`) and checked.
 
-    `schema` is the JSON schema (draft 2020-12) of the result. Raises InputError for an unknown key, a value of the wrong
+    `schema` is the JSON schema (draft 2020-12) of the result. Raises InputError for an unknown key, a value of a wrong
     type or range, a cycle of `extends`, and a name that stands for nothing.
     """
     blocks = config.get("experiments")
     if not isinstance(blocks, dict) or not all(isinstance(block, dict) for block in blocks.values()):
         raise InputError("config: experiments: not a mapping from names to blocks; write one block per experiment")
     resolved = {**config, "experiments": {name: resolve_experiment(blocks, name) for name in blocks}}
+    if isinstance(resolved.get("mpi"), dict):
+        # Snakemake hands the numbers in `--config "mpi={ranks: 2}"` over as text.
+        resolved["mpi"] = {key: int(v) if str(v).isdecimal() else v for key, v in resolved["mpi"].items()}
     error = best_match(Draft202012Validator(schema).iter_errors(resolved))
     if error:
         raise InputError(_explain(error))
@@ -43,7 +46,7 @@ def resolve_experiment(blocks: dict[str, dict], name: str) -> dict:
     while (parent := blocks[chain[-1]].get("extends")) is not None:
         if parent not in blocks:
             raise InputError(
-                f"config: experiments.{chain[-1]}.extends: there is no experiment '{parent}'; known: {', '.join(blocks)}"
+                f"config: experiments.{chain[-1]}.extends: no experiment '{parent}'; known: {', '.join(blocks)}"
             )
         if parent in chain:
             raise InputError(f"config: experiments: {' extends '.join([*chain, parent])}; break the cycle")
