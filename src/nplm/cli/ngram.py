@@ -1,1 +1,107 @@
-"""Subcommands of the stage group: ngram."""
+"""Subcommands of the word n-gram models: bin-contexts, fit-deleted-interpolation, fit-kneser-ney, export-arpa."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from nplm.cli import app
+from nplm.errors import InputError
+
+Smoothing = StrEnum("Smoothing", ["backoff", "interpolated"])
+UndefinedDiscounts = StrEnum("UndefinedDiscounts", ["error", "fallback"])
+TrainFile = Annotated[Path, Option(help="Encoded train split.")]
+ModelFile = Annotated[Path, Option(help="Model file to write.")]
+
+
+@app.command("bin-contexts")
+def bin_contexts(
+    train: TrainFile,
+    split: Annotated[Path, Option(help="Split whose contexts are binned.")],
+    output: Annotated[Path, Option(help="Context bins to write: frequency in train and bin of every token's context.")],
+) -> None:
+    """Put the context of every token of a split into the bin of its frequency in train."""
+    from nplm.ngram.deleted_interpolation import write_context_bins
+    from nplm.streams import read_split
+
+    binned = read_split(split)
+    bins = write_context_bins(output, read_split(train), binned)
+    print(f"{output}: {len(bins)} contexts of {binned.name} in bins {bins.min()} to {bins.max()}")
+
+
+@app.command("fit-deleted-interpolation")
+def fit_deleted_interpolation(
+    train: TrainFile,
+    valid: Annotated[Path, Option(help="Encoded validation split, for the weights.")],
+    output: ModelFile,
+    iterations: Annotated[int, Option(min=1, help="EM stops after this many updates.")] = 100,
+    tolerance: Annotated[float, Option(min=0, help="EM stops when the mean ln P gains less, relatively.")] = 1e-7,
+) -> None:
+    """Fit the deleted-interpolation trigram: counts on train, weights per context bin on valid by EM."""
+    from math import exp
+
+    from nplm.ngram.deleted_interpolation import fit, write_model
+    from nplm.streams import read_split
+
+    model = fit(read_split(train), read_split(valid), iterations, tolerance)
+    write_model(output, model)
+    empty = int((model.valid_tokens_per_bin == 0).sum())
+    print(
+        f"{output}: {', '.join(f'{len(keys)} {k}-grams' for k, keys in enumerate(model.keys, start=1))}; "
+        f"{len(model.weights)} bins, {empty} of them without validation tokens"
+    )
+    print(f"EM: {len(model.mean_ln_prob) - 1} updates, validation perplexity {exp(-model.mean_ln_prob[-1]):.2f}")
+
+
+@app.command("fit-kneser-ney")
+def fit_kneser_ney(
+    train: TrainFile,
+    output: ModelFile,
+    order: Annotated[int, Option(min=1, help="n: the model sees the n-1 words before the one it predicts.")],
+    smoothing: Annotated[Smoothing, Option(help="Back off to shorter histories, or interpolate with them.")],
+    cutoffs: Annotated[
+        str | None, Option(help="Least count that is kept, per order: 1,1,2 drops singleton trigrams; default all.")
+    ] = None,
+    undefined_discounts: Annotated[
+        UndefinedDiscounts,
+        Option(help="Where the counts define no discounts: stop, or use 0.5, 1, 1.5 for that order."),
+    ] = UndefinedDiscounts.error,
+) -> None:
+    """Fit a modified Kneser-Ney model."""
+    from nplm.ngram.kneser_ney import fit, write_model
+    from nplm.streams import read_split
+
+    try:
+        least_counts = tuple(int(cutoff) for cutoff in cutoffs.split(",")) if cutoffs else None
+    except ValueError:
+        raise InputError(f"--cutoffs {cutoffs}: not whole numbers with commas between; give one per order") from None
+    split = read_split(train)
+    model = fit(
+        split.tokens, split.vocabulary_size, order, smoothing, least_counts, undefined_discounts, split.vocabulary
+    )
+    write_model(output, model)
+    print(f"{output}: {', '.join(f'{len(keys)} {k}-grams' for k, keys in enumerate(model.keys, start=1))}")
+    discounts = (
+        f"{k}: {', '.join(f'{d:.4f}' for d in of_order)}" + (" (fallback)" if k in model.fallback_orders else "")
+        for k, of_order in enumerate(model.discounts, start=1)
+    )
+    print(f"discounts D1, D2, D3+ of order {'; '.join(discounts)}")
+
+
+@app.command("export-arpa")
+def export_arpa(
+    model: Annotated[Path, Option(help="Model file made by fit-kneser-ney.")],
+    vocabulary: Annotated[Path, Option(help="Vocabulary of the model (TSV).")],
+    output: Annotated[Path, Option(help="ARPA file to write; its logarithms are to base 10.")],
+) -> None:
+    """Export a Kneser-Ney model in the ARPA format, which KenLM and other toolkits read."""
+    from nplm.arrays import require_same_vocabulary
+    from nplm.corpus.vocabulary import read_vocabulary
+    from nplm.ngram.arpa import write_arpa
+    from nplm.ngram.kneser_ney import read_model
+
+    fitted, words = read_model(model), read_vocabulary(vocabulary)
+    require_same_vocabulary((model, fitted.vocabulary), (vocabulary, words.hash))
+    sizes = write_arpa(output, fitted, words.words)
+    print(f"{output}: {', '.join(f'{size} {k}-grams' for k, size in enumerate(sizes, start=1))}")
