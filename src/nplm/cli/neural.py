@@ -24,9 +24,9 @@ def train_nplm(
     seed: Annotated[int, typer.Option(help="seed of the initial values and of the examples' order")],
     r: Annotated[float, typer.Option("--r", help="learning rate after t examples: epsilon_0 / (1 + r t)")] = 1e-8,
     weight_decay: Annotated[float, typer.Option(help="weight decay of C, H, U, W")] = 1e-4,
-    examples_per_update: Annotated[int, typer.Option("--examples-per-update", help="K, the size of a mini-batch")] = 128,
+    examples_per_update: Annotated[int, typer.Option("--examples-per-update", help="K, a mini-batch")] = 128,
     epochs: Annotated[int, typer.Option(help="epochs at most")] = 20,
-    patience: Annotated[int, typer.Option(help="epochs without improvement before stopping; 0 = never stop early")] = 3,
+    patience: Annotated[int, typer.Option(help="stop after this many epochs without improvement; 0 = never")] = 3,
     precision: Annotated[str, typer.Option(help="auto | float32 | bfloat16 | float64")] = "auto",
     device: Annotated[str, typer.Option(help="auto | cpu | cuda; one process on cuda")] = "cpu",
     ranks: Annotated[int, typer.Option(help="MPI processes that must be there; 1 = no MPI")] = 1,
@@ -40,6 +40,7 @@ def train_nplm(
     import torch
 
     from nplm.arrays import require_same_vocabulary
+    from nplm.cli.monitor import monitor_of
     from nplm.errors import InputError
     from nplm.files import write_text
     from nplm.fingerprint import code_of
@@ -49,6 +50,7 @@ def train_nplm(
     from nplm.streams import read_split
 
     all_ranks = connect(ranks)
+    monitor = monitor_of(all_ranks.rank)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() and ranks == 1 else "cpu"
     if device == "cuda" and ranks > 1:
@@ -71,23 +73,23 @@ def train_nplm(
         all_ranks,
         threads,
         checkpoints,
+        monitor,
         code=code_of("nplm.neural.train"),
         checkpoint_minutes=checkpoint_minutes,
-        report=lambda line: print(line, flush=True),
     )
     shape = training.settings.shape
-    training.report(
+    monitor.line(
         f"{shape.free_parameters:,} free parameters, {len(splits[train]):,} examples an epoch, {ranks} rank(s) of "
         f"{threads} thread(s), {training.precision} on {device}"
     )
     try:
         network = training.run(epochs, patience)
     except Interrupted:
-        training.report(f"stopped by a signal; run the same command again to continue from {training.checkpoint}")
+        monitor.line(f"stopped by a signal; run the same command again to continue from {training.checkpoint}")
         raise typer.Exit(143) from None
     if network is not None:
         best = training.progress.best_epoch
         records = [{**record, "best": int(record["epoch"] == best)} for record in training.progress.history]
         write_text(history, pandas.DataFrame(records).to_csv(index=False, lineterminator="\n"))
         write_model(output, network, epoch=str(best), seed=str(seed), precision=training.precision)
-        training.report(f"wrote {output}: the parameters of epoch {best}")
+        monitor.line(f"wrote {output}: the parameters of epoch {best}")

@@ -45,7 +45,7 @@ def digest(*arrays: np.ndarray) -> str:
 
 
 def write_checkpoint(path: Path, progress: Progress, current: Parameters, best: Parameters | None) -> None:
-    """Replace the checkpoint at `path`: the parameters now, those of the best epoch (once there is one), the progress."""
+    """Replace the checkpoint at `path`: the parameters now, those of the best epoch (if any yet), the progress."""
     arrays = {
         f"{name}.{tensor.name}": getattr(parameters, tensor.name).numpy()
         for name, parameters in (("current", current), ("best", best))

@@ -1,6 +1,6 @@
 """The network's parameters (section 2), their initial values, and the file they live in.
 
-    x = (C(w[t-n+1]), ..., C(w[t-1])),  a = tanh(d + H x),  y = b + W x + U a,  P = softmax(y)
+x = (C(w[t-n+1]), ..., C(w[t-1])),  a = tanh(d + H x),  y = b + W x + U a,  P = softmax(y)
 """
 
 from dataclasses import dataclass, fields
@@ -66,7 +66,7 @@ class Parameters:
 
 
 def initial_parameters(shape: Shape, seed: int) -> Parameters:
-    """Random initial values, float32: C uniform in +-0.1, H in +-1/sqrt((n-1)m), U and W in +-0.1/sqrt(fan-in), biases 0.
+    """Random initial values, float32: C uniform in ±0.1, H in ±1/√((n-1)m), U and W in ±0.1/√(fan-in), biases 0.
 
     Drawn whole from one generator and only then sharded, so they do not depend on the number of ranks.
     """

@@ -59,7 +59,9 @@ class OutputParallel:
     `parameters` are the whole network's; this rank's copy is made here. `K` is the most examples at a time.
     """
 
-    def __init__(self, shape: Shape, parameters: Parameters, ranks: Ranks, precision: str, K: int, device="cpu") -> None:
+    def __init__(
+        self, shape: Shape, parameters: Parameters, ranks: Ranks, precision: str, K: int, device="cpu"
+    ) -> None:
         self.shape = shape
         self.ranks = ranks
         self.rows = shard_range(ranks.rank, ranks.size, shape.vocabulary_size)
@@ -86,7 +88,7 @@ class OutputParallel:
         self._change = empty(*self.output.shape, dtype=operand_type) if self.narrow else None
 
     def forward(self, contexts: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
-        """ln P(word | context) in nats, float64 [k], on every rank. contexts int64 [k, n-1], words int64 [k], k <= K."""
+        """ln P(word | context) in nats, float64 [k], on every rank. contexts [k, n-1] and words [k] int64, k <= K."""
         k, h, width = len(words), self.shape.h, self.shape.input_width
         lap = self.seconds.lap
         self.seconds.start()

@@ -7,10 +7,11 @@ permutation drawn from (seed, epoch), so that an interrupted epoch can be taken 
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -26,6 +27,18 @@ from nplm.streams import Split, contexts
 CONTROL_INTERVAL = 64
 """Updates between two looks at the clock and at signals: those looks are collective."""
 VALIDATION_BATCH = 256
+
+
+class Monitor(Protocol):
+    """Who is told how the training goes; nplm.cli.monitor has one for logs and one for terminals."""
+
+    def line(self, text: str) -> None:
+        """Something worth keeping: an epoch's outcome, where a run continues."""
+        ...
+
+    def examples(self, epoch: int, learned: int, total: int, train_perplexity: float) -> None:
+        """Called several times a second: `learned` of `total` examples of the epoch."""
+        ...
 
 
 class Interrupted(Exception):
@@ -90,15 +103,15 @@ class Training:
         ranks: Ranks,
         threads: int,
         checkpoints: Path,
+        monitor: Monitor,
         code: str = "",
         checkpoint_minutes: float = 3.0,
-        report: Callable[[str], None] = print,
     ) -> None:
         set_threads(threads)
         # A denormal number costs a hundred times a normal one, and decayed weights become denormal.
         torch.set_flush_denormal(True)
         self.settings, self.ranks, self.threads, self.vocabulary = settings, ranks, threads, train.vocabulary
-        self.report = report if ranks.rank == 0 else lambda line: None
+        self.monitor = monitor
         self.checkpoint_seconds = 60 * checkpoint_minutes
         determinants = {
             **asdict(settings),
@@ -110,7 +123,10 @@ class Training:
         self.precision = determinants["precision"]
         self.checkpoint = Path(checkpoints) / fingerprint(determinants) / "checkpoint.safetensors"
         self.train, self.valid = (
-            [tensor.to(settings.device) for tensor in network_input(contexts(split, settings.shape.n - 1), split.tokens)]
+            [
+                tensor.to(settings.device)
+                for tensor in network_input(contexts(split, settings.shape.n - 1), split.tokens)
+            ]
             for split in (train, valid)
         )
         self.progress, parameters, self.best = self._start()
@@ -128,7 +144,9 @@ class Training:
         SIGUSR1, with the checkpoint written, and InputError when the perplexity is no longer a number.
         """
         if (end := self._end(epochs, patience)) is not None and end < len(self.progress.history):
-            self.report(f"the checkpoint is {len(self.progress.history)} epochs old, beyond the end asked for: starting anew")
+            self.monitor.line(
+                f"the checkpoint is {len(self.progress.history)} epochs old, beyond the end asked for: starting anew"
+            )
             self._restart()
         with self._signals():
             while self._end(epochs, patience) is None:
@@ -143,7 +161,9 @@ class Training:
         # rank 0 decides, since on a slow shared file system the ranks may not see the same files
         if self.ranks.any(self.ranks.rank == 0 and self.checkpoint.exists()):
             progress, current, best = read_checkpoint(self.checkpoint)
-            self.report(f"continuing in epoch {progress.epoch} after {progress.position:,} examples: {self.checkpoint}")
+            self.monitor.line(
+                f"continuing in epoch {progress.epoch} after {progress.position:,} examples: {self.checkpoint}"
+            )
             return progress, current, best
         return Progress(), initial_parameters(self.settings.shape, self.settings.seed), None
 
@@ -170,7 +190,6 @@ class Training:
         network.seconds.update(progress.seconds)
         # On the device until it is read: ln P of the updates since the last control.
         ln_prob = torch.zeros((), dtype=torch.float64, device=words.device)
-        learned, started, next_report = progress.position, time.monotonic(), time.monotonic() + 10
         for update, start in enumerate(range(progress.position, total, K), start=1):
             examples = order[start : start + K]
             seen = (progress.epoch - 1) * total + start
@@ -182,13 +201,8 @@ class Training:
                 ln_prob.zero_()
                 self._require_finite(progress.train_ln_prob)
                 self._control()
-                if time.monotonic() >= next_report:
-                    next_report = time.monotonic() + 30
-                    rate = (progress.position - learned) / (time.monotonic() - started)
-                    self.report(
-                        f"epoch {progress.epoch}: {progress.position:,} of {total:,} examples, train perplexity "
-                        f"{math.exp(-progress.train_ln_prob / progress.position):.1f}, {rate:,.0f} tokens/s"
-                    )
+                train_perplexity = math.exp(-progress.train_ln_prob / progress.position)
+                self.monitor.examples(progress.epoch, progress.position, total, train_perplexity)
 
     def _validate(self) -> None:
         """Close the epoch: validation perplexity, a record of the history, the best parameters."""
@@ -222,9 +236,10 @@ class Training:
         if best is record:
             progress.best_epoch = progress.epoch
             self.best = self.network.gathered_parameters()
-        self.report(
-            f"epoch {progress.epoch}: train perplexity {record['train_perplexity']:.2f}, valid perplexity "
-            f"{record['valid_perplexity']:.2f} (best: epoch {best['epoch']}), {record['tokens_per_second']:,.0f} tokens/s"
+        self.monitor.line(
+            f"epoch {progress.epoch}: train perplexity {record['train_perplexity']:.2f}, "
+            f"valid perplexity {record['valid_perplexity']:.2f} (best: epoch {best['epoch']}), "
+            f"{record['tokens_per_second']:,.0f} tokens/s"
         )
         progress.epoch += 1
         progress.position, progress.train_ln_prob, progress.seconds = 0, 0.0, {}

@@ -1,0 +1,300 @@
+"""The sharded update against plain autograd, its collectives, its numerical range and its fused passes."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from nplm.errors import InputError
+from nplm.neural import kernels
+from nplm.neural.network import Network, Parameters, Shape, initial_parameters, read_model, write_model
+from nplm.neural.output_parallel import OutputParallel, resolve_precision
+from nplm.neural.ranks import SingleRank
+from nplm.neural.shards import shard_range
+from nplm.scores import score
+from nplm.streams import NO_TOKEN, Split
+
+V = 23  # divisible by none of the numbers of ranks
+SHAPES = {
+    "direct": Shape(V, 4, 5, 3, True),
+    "hidden only": Shape(V, 3, 6, 2, False),
+    "no hidden layer": Shape(V, 5, 0, 4, True),
+}
+EPSILON, DECAY, K = 0.05, 0.01, 7
+
+
+class ThreadRanks:
+    """Ranks as threads of one process: the collectives of nplm.neural.ranks, each noted in `calls`."""
+
+    def __init__(self, rank: int, size: int, shared: dict) -> None:
+        self.rank, self.size, self._shared, self.calls = rank, size, shared, []
+
+    def _exchange(self, name, tensor, combine):
+        self.calls.append((name, tuple(tensor.shape)))
+        self._shared["slots"][self.rank] = tensor.clone()
+        self._shared["barrier"].wait(timeout=30)
+        result = combine(torch.stack(self._shared["slots"]))
+        self._shared["barrier"].wait(timeout=30)
+        tensor.copy_(result)
+
+    def maximum_(self, tensor):
+        self._exchange("max", tensor, lambda parts: parts.amax(dim=0))
+
+    def sum_(self, tensor):
+        self._exchange("sum", tensor, lambda parts: parts.sum(dim=0))
+
+    def start_sum_(self, tensor):
+        self.sum_(tensor)
+        return lambda: None
+
+
+def on_ranks(size: int, work) -> list:
+    """work(ranks) on every rank, one thread each; the results in rank order."""
+    shared = {"slots": [None] * size, "barrier": threading.Barrier(size)}
+    results = [None] * size
+
+    def run(rank: int) -> None:
+        try:
+            results[rank] = work(ThreadRanks(rank, size, shared))
+        except BaseException:
+            shared["barrier"].abort()
+            raise
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(result is not None for result in results), "a rank failed; see its traceback above"
+    return results
+
+
+def parameters_of(shape: Shape) -> Parameters:
+    """Larger than the initial values, biases too, so that no gradient is near zero."""
+    generator = torch.Generator().manual_seed(5)
+    return initial_parameters(shape, seed=3).map(
+        lambda tensor: torch.randn(tensor.shape, generator=generator, dtype=torch.float64) * 0.5
+    )
+
+
+def batches(shape: Shape, number: int, k: int = K) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    generator = torch.Generator().manual_seed(9)
+    return [
+        (
+            torch.randint(0, V, (k, shape.n - 1), generator=generator),
+            torch.randint(0, V, (k,), generator=generator),
+        )
+        for _ in range(number)
+    ]
+
+
+def dense_update(shape: Shape, parameters: Parameters, contexts, words) -> tuple[torch.Tensor, Parameters]:
+    """ln P of each example and the updated parameters, as the paper's equations say, by autograd on the dense model."""
+    C, H, d = (tensor.clone().requires_grad_() for tensor in (parameters.C, parameters.H, parameters.d))
+    U, W, b = (
+        tensor.clone().requires_grad_()
+        for tensor in parameters.output.split([shape.h, shape.output_width - shape.h - 1, 1], dim=1)
+    )
+    x = C[contexts].flatten(1)
+    y = b[:, 0] + torch.tanh(d + x @ H.T) @ U.T
+    if shape.direct:
+        y = y + x @ W.T
+    ln_prob = torch.log_softmax(y, dim=1)[torch.arange(len(words)), words]
+    ln_prob.sum().backward()
+    with torch.no_grad():
+        for theta, decays in ((C, True), (H, True), (d, False), (U, True), (W, True), (b, False)):
+            gradient = torch.zeros_like(theta) if theta.grad is None else theta.grad
+            theta += EPSILON * (gradient - len(words) * DECAY * decays * theta)
+        output = torch.cat([U, W, b], dim=1)
+    return ln_prob.detach(), Parameters(C.detach(), H.detach(), d.detach(), output)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_updates_equal_autograd_on_the_dense_model(shape, ranks):
+    """Loss of every example and all parameters after several updates, the last one of a smaller batch."""
+    examples = batches(shape, 4) + batches(shape, 1, k=3)
+    start = parameters_of(shape)
+
+    def train(own_ranks):
+        network = OutputParallel(shape, start, own_ranks, "float64", K)
+        losses = []
+        for contexts, words in examples:
+            losses.append(network.forward(contexts, words).clone())
+            network.update(EPSILON, DECAY)
+        return network, losses
+
+    results = on_ranks(ranks, train)
+
+    expected = start
+    for step, (contexts, words) in enumerate(examples):
+        ln_prob, expected = dense_update(shape, expected, contexts, words)
+        for _, losses in results:
+            torch.testing.assert_close(losses[step], ln_prob, rtol=1e-10, atol=1e-12)
+    output = torch.cat([network.output for network, _ in results])
+    torch.testing.assert_close(output, expected.output, rtol=1e-10, atol=1e-12)
+    for network, _ in results:
+        torch.testing.assert_close(network.C, expected.C, rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(network.H, expected.H, rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(network.d, expected.d, rtol=1e-10, atol=1e-12)
+
+
+def test_every_gradient_equals_autograd():
+    """One update without decay is epsilon times the gradient: each parameter's, separately."""
+    shape = SHAPES["direct"]
+    start = parameters_of(shape)
+    [(contexts, words)] = batches(shape, 1)
+    C, H, d = (tensor.clone().requires_grad_() for tensor in (start.C, start.H, start.d))
+    output = start.output.clone().requires_grad_()
+    x = C[contexts].flatten(1)
+    y = torch.cat([torch.tanh(d + x @ H.T), x, torch.ones(K, 1, dtype=torch.float64)], dim=1) @ output.T
+    (-torch.nn.functional.cross_entropy(y, words, reduction="sum")).backward()
+
+    network = OutputParallel(shape, start, SingleRank(), "float64", K)
+    network.forward(contexts, words)
+    network.update(1.0, 0.0)
+    for name, theta in (("C", C), ("H", H), ("d", d), ("output", output)):
+        change = getattr(network, name) - getattr(start, name)
+        torch.testing.assert_close(change, theta.grad, rtol=1e-9, atol=1e-12, msg=lambda m, name=name: f"{name}: {m}")
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_collectives_of_an_update_and_identical_replicas(ranks):
+    """Section 3.2: one MAX, one SUM for normaliser and target, one SUM for the hidden gradient; replicas in step."""
+    shape = SHAPES["direct"]
+
+    def train(own_ranks):
+        network = OutputParallel(shape, parameters_of(shape), own_ranks, "float32", K)
+        for contexts, words in batches(shape, 3):
+            network.forward(contexts, words)
+            network.update(EPSILON, DECAY)
+        return network
+
+    networks = on_ranks(ranks, train)
+    once = [("max", (K,)), ("sum", (2, K)), ("sum", (K, shape.output_width))]
+    for network in networks:
+        assert network.ranks.calls == 3 * once
+        for name in ("C", "H", "d"):
+            assert torch.equal(getattr(network, name), getattr(networks[0], name)), f"{name} differs between ranks"
+
+
+def test_more_ranks_than_blocks_leave_the_last_ranks_without_rows():
+    """|V| = 4 on 3 ranks: blocks of 2, 2 and none; the empty rank must not disturb the others."""
+    shape = Shape(4, 2, 2, 2, True)
+    start = initial_parameters(shape, 1)
+    contexts, words = torch.tensor([[0], [3]]), torch.tensor([1, 3])
+
+    def ln_prob(own_ranks):
+        network = OutputParallel(shape, start, own_ranks, "float64", 2)
+        result = network.forward(contexts, words).clone()
+        network.update(EPSILON, DECAY)
+        return result
+
+    alone, *shared = on_ranks(1, ln_prob) + on_ranks(3, ln_prob)
+    for result in shared:
+        torch.testing.assert_close(result, alone, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("ranks, rows", [(1, 23), (2, 23), (3, 23), (5, 23), (7, 4), (40, 17964)])
+def test_shards_cover_every_row_once_in_order(ranks, rows):
+    ranges = [shard_range(rank, ranks, rows) for rank in range(ranks)]
+    assert [row for own in ranges for row in own] == list(range(rows))
+    assert len(ranges[0]) == -(-rows // ranks)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32", "bfloat16"])
+def test_extreme_logits_stay_finite(precision):
+    """Logits of +-1e4: the probabilities are 0 and 1, and everything that is computed from them is a number."""
+    shape = Shape(V, 2, 1, 1, False)
+    parameters = initial_parameters(shape, 1).map(torch.zeros_like)
+    parameters.output[:, -1] = torch.linspace(-1e4, 1e4, V)
+    network = OutputParallel(shape, parameters, SingleRank(), precision, 2)
+    ln_prob = network.forward(torch.tensor([[0], [1]]), torch.tensor([V - 1, 0]))
+    assert ln_prob[0] == pytest.approx(0, abs=1e-6)
+    assert ln_prob[1] == pytest.approx(-2e4, rel=1e-2)
+    network.update(EPSILON, DECAY)
+    for tensor in (network.C, network.H, network.d, network.output):
+        assert torch.isfinite(tensor).all()
+
+
+@pytest.mark.parametrize("precision, tolerance", [("float32", 1e-5), ("bfloat16", 0.02)])
+def test_narrow_precision_follows_float64(precision, tolerance):
+    """A few updates in lower precision stay close to those in float64, relative to the size of each parameter."""
+    shape = SHAPES["direct"]
+    networks = [OutputParallel(shape, parameters_of(shape), SingleRank(), p, K) for p in ("float64", precision)]
+    for contexts, words in batches(shape, 5):
+        for network in networks:
+            network.forward(contexts, words)
+            network.update(EPSILON, DECAY)
+    for name in ("C", "H", "d", "output"):
+        wide, narrow = (getattr(network, name).double() for network in networks)
+        assert (wide - narrow).abs().max() < tolerance * wide.abs().max(), name
+    if precision == "bfloat16":
+        assert torch.equal(networks[1].output_operand, networks[1].output.bfloat16()), "the rounded copy went astray"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_compiled_passes_agree_with_plain_torch(dtype, monkeypatch):
+    """The fused passes compute what torch does, to the rounding of the narrow type."""
+    if kernels.compiled() is None:
+        pytest.skip("numba's OpenMP threads are not to be had here")
+    generator = torch.Generator().manual_seed(2)
+    Y = (torch.randn(6, 1001, generator=generator) * 20).to(dtype)
+    Y[0] = -1e4
+    Y[1, 7] = 1e4
+    master = torch.randn(5, 33, generator=generator)
+    change = torch.randn(5, 33, generator=generator).bfloat16()
+
+    def run():
+        maximum, sums, own_Y = torch.empty(6), torch.empty(6), Y.clone()
+        kernels.row_maximum(own_Y, maximum)
+        kernels.exponentials_(own_Y, maximum, sums)
+        own_master, operand = master.clone(), torch.empty_like(change)
+        kernels.decay_and_add_(own_master, change, 0.75, operand)
+        return maximum, sums, own_Y.float(), own_master, operand
+
+    fused = run()
+    monkeypatch.setattr(kernels, "compiled", lambda: None)
+    plain = run()
+    assert torch.equal(fused[0], plain[0])
+    torch.testing.assert_close(fused[1], plain[1], rtol=1e-5, atol=0)
+    torch.testing.assert_close(fused[2], plain[2], rtol=1e-5 if dtype == torch.float32 else 1e-2, atol=1e-30)
+    torch.testing.assert_close(fused[3], plain[3], rtol=1e-6, atol=1e-7)
+    torch.testing.assert_close(fused[4], plain[4], rtol=1e-2, atol=0)
+
+
+def test_network_sums_to_one_over_the_vocabulary():
+    shape = SHAPES["direct"]
+    network = Network(shape, initial_parameters(shape, 4).map(lambda tensor: tensor * 5), "hash")
+    contexts = np.array([[NO_TOKEN, NO_TOKEN, 3], [1, 2, 3], [22, 22, 22]], dtype=np.int32)
+    for context in contexts:
+        ln_prob = network.ln_prob(np.tile(context, (V, 1)), np.arange(V, dtype=np.int32))
+        assert np.exp(ln_prob).sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_network_read_back_scores_the_same_whatever_the_batch(tmp_path):
+    shape = SHAPES["direct"]
+    network = Network(shape, initial_parameters(shape, 4), "hash")
+    write_model(tmp_path / "model.safetensors", network)
+    words = np.random.default_rng(0).integers(0, V, 700).astype(np.uint16)
+    split = Split("test", words, np.empty(0, np.uint16), "hash", V)
+    before = score(network, split, "MLP").ln_prob
+    after = score(read_model(tmp_path / "model.safetensors"), split, "MLP", batch=33).ln_prob
+    np.testing.assert_allclose(after, before, rtol=1e-6)
+
+
+def test_free_parameters_are_counted_as_in_section_2():
+    """|V| (1 + n m + h) + h (1 + (n - 1) m) for the paper's AP News network."""
+    shape = Shape(17964, 6, 60, 100, True)
+    assert shape.free_parameters == 17964 * (1 + 6 * 100 + 60) + 60 * (1 + 5 * 100)
+    assert sum(tensor.numel() for tensor in vars(initial_parameters(shape, 1)).values()) == shape.free_parameters
+
+
+def test_impossible_networks_and_precisions_are_refused():
+    with pytest.raises(InputError, match="no input"):
+        Shape(V, 3, 0, 2, False)
+    with pytest.raises(InputError, match="n >= 2"):
+        Shape(V, 1, 3, 2, True)
+    with pytest.raises(InputError, match="float16"):
+        resolve_precision("float16")
