@@ -49,17 +49,15 @@ def tokenize_corpus(
     from nplm.corpus.tokenize import TOKENIZERS, brown_files, expand_paths, split_brown, tokenize
     from nplm.files import read_json, write_json
 
-    origin = {"source": None, "sha256": None}
     if source == "brown":
         if len(input) > 1:
             raise InputError(f"--input {input[1]}: Brown is one folder; give --input once")
         files, split, tokenizer = brown_files(input[0]), split_brown, "word/tag"
-        if (input[0] / RECORD).exists():
-            retrieved = read_json(input[0] / RECORD)
-            origin = {key: retrieved.get(key) for key in origin}
+        retrieved = read_json(input[0] / RECORD) if (input[0] / RECORD).exists() else {}
+        origin = {key: retrieved[key] for key in ("source", "sha256") if key in retrieved}
     else:
         files, split = expand_paths(input), TOKENIZERS[tokenizer]
-        origin["source"] = ", ".join(map(str, input))
+        origin = {"source": " ... ".join(str(file) for file in dict.fromkeys((files[0], files[-1])))}
     counts = tokenize(files, split, marks, output)
     if record:
         write_json(record, {"corpus": source, **origin, "tokenizer": tokenizer, "marks": marks, **asdict(counts)})

@@ -131,7 +131,8 @@ def _complete_folder(output: Path) -> Iterator[Path]:
     if output.exists():
         if not output.is_dir():
             raise InputError(f"{output}: is a file; give another output folder")
-        foreign = [file for file in output.iterdir() if not re.fullmatch(rf"c[a-r][0-9][0-9]|{RECORD}", file.name)]
+        ours = re.compile(rf"c[a-r][0-9][0-9]|{re.escape(RECORD)}|\.snakemake_timestamp")
+        foreign = [file for file in output.iterdir() if not ours.fullmatch(file.name)]
         if foreign:
             raise InputError(f"{foreign[0]}: is not of the corpus and would be lost; give another output folder")
     output.parent.mkdir(parents=True, exist_ok=True)

@@ -86,9 +86,8 @@ def _bad_byte(file: BinaryIO, at: int, what: str) -> InputError:
     file.seek(0)
     before, byte = file.read(at), file.read(1)
     line = 1 + len(re.findall(rb"\r\n?|\n", before))
-    encoding = (
-        "UTF-16" if (before + byte)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"\xff", b"\xfe") else "..."
-    )
+    utf16 = (before + byte)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"\xff", b"\xfe")
     return InputError(
-        f"{file.name}:{line}: byte {at} (0x{byte.hex()}) is {what}; convert the text with: iconv -f {encoding} -t UTF-8"
+        f"{file.name}:{line}: byte {at} (0x{byte.hex()}) is {what}; "
+        f"give UTF-8 text (iconv -f {'UTF-16' if utf16 else 'ITS_ENCODING'} -t UTF-8 converts)"
     )

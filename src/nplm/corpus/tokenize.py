@@ -67,15 +67,18 @@ TOKENIZERS: dict[str, Callable[[str], list[str]]] = {"spaces": str.split, "raw":
 def expand_paths(paths: Iterable[str | Path]) -> list[Path]:
     """The files that paths and globs name: in the order given, a glob's own matches sorted by name.
 
-    Raises InputError for a glob that matches nothing and for a file named twice.
+    Raises InputError for a missing file, a glob that matches nothing and a file named twice.
     """
     files: dict[Path, None] = {}
     for path in map(str, paths):
-        matches = [path]
-        if has_magic(path) and not Path(path).exists():
+        if Path(path).exists():
+            matches = [path]
+        elif has_magic(path):
             matches = [match for match in sorted(glob(path, recursive=True)) if Path(match).is_file()]
             if not matches:
                 raise InputError(f"{path}: matches no file; correct the pattern")
+        else:
+            raise InputError(f"{path}: no such file; correct the path")
         for match in map(Path, matches):
             if match in files:
                 raise InputError(f"{match}: is named twice; name every file once")
