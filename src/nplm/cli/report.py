@@ -16,23 +16,22 @@ Tables = Annotated[list[Path], Option(help="Table made by tabulate (CSV); repeat
 @app.command("tabulate")
 def tabulate(
     configuration: Configuration,
-    paper: Annotated[Path, Option(help="The paper's table (CSV); column scores names our model of each row.")],
     perplexity: Annotated[Path, Option(help="Perplexities made by evaluate-perplexity (CSV).")],
     output_directory: OutputDirectory,
+    paper: Annotated[Path | None, Option(help="The paper's table (CSV); column scores names our model.")] = None,
 ) -> None:
     """Set our perplexities beside the paper's: TABLE.{csv,md,tex}, and extra.{csv,md} for what the paper lacks."""
     from nplm.perplexity import read_perplexities
-    from nplm.report import table
-    from nplm.report.configuration import read_configuration
+    from nplm.report.configuration import read_experiment
+    from nplm.report.table import NOT_RUN, read_paper, tabulate
+    from nplm.report.table_formats import write_tables
 
-    config = read_configuration(configuration)
-    paper_rows, extra_rows = table.tabulate(config, table.read_paper(paper), read_perplexities(perplexity), perplexity)
-    table.write_tables(output_directory, config, paper_rows, extra_rows)
-    name = config.table["name"]
-    run = sum(row["test_ppl"] != table.NOT_RUN for row in paper_rows)
+    experiment = read_experiment(configuration)
+    table, extra = tabulate(experiment, read_paper(paper) if paper else [], read_perplexities(perplexity))
+    write_tables(output_directory, experiment, table, extra)
+    run = sum(row["test_ppl"] != NOT_RUN for row in table)
     print(
-        f"{output_directory}: {name}.csv, .md, .tex ({run} of {len(paper_rows)} rows run), extra.csv, .md "
-        f"({len(extra_rows)} rows)"
+        f"{output_directory}: {experiment['table']['name']} ({run} of {len(table)} rows run), extra ({len(extra)} rows)"
     )
 
 
@@ -43,6 +42,14 @@ def tabulate_corpus(
     paper: Annotated[Path | None, Option(help="The paper's counts (CSV: quantity, paper).")] = None,
 ) -> None:
     """Set our corpus's counts beside the paper's: corpus.{csv,md}."""
+    from nplm.files import read_json
+    from nplm.report.corpus_card import read_paper_counts, tabulate_corpus, write_corpus_table
+
+    rows = tabulate_corpus(read_json(card), read_paper_counts(paper) if paper else {})
+    write_corpus_table(output_directory, rows)
+    print(
+        f"{output_directory}: corpus ({len(rows)} quantities, {sum(bool(row['paper']) for row in rows)} of the paper's)"
+    )
 
 
 @app.command("tabulate-mixture-weights")
@@ -51,6 +58,12 @@ def tabulate_mixture_weights(
     output_directory: OutputDirectory,
 ) -> None:
     """List every mixture's weights by context-frequency bin: mixture_weights.{csv,md}."""
+    from nplm.mixture import read_mixture
+    from nplm.report.mixture_table import tabulate_mixture_weights, write_mixture_weights
+
+    rows = tabulate_mixture_weights(read_mixture(path) for path in mixture)
+    write_mixture_weights(output_directory, rows)
+    print(f"{output_directory}: mixture_weights ({len(mixture)} mixtures, {len(rows)} weights)")
 
 
 @app.command("plot-learning-curves")
@@ -59,11 +72,23 @@ def plot_learning_curves(
     output: Figure,
 ) -> None:
     """Draw train and validation perplexity by epoch of every network."""
+    from nplm.report.figures import plot_learning_curves
+    from nplm.report.history import read_histories
+
+    histories = read_histories(history)
+    plot_learning_curves(output, histories)
+    print(f"{output}: {', '.join(histories)}")
 
 
 @app.command("plot-perplexity")
 def plot_perplexity(table: Tables, output: Figure) -> None:
     """Draw the test perplexity of every row, ours and the paper's on one axis."""
+    from nplm.report.figures import plot_perplexity
+    from nplm.report.table import read_table
+
+    tables = [read_table(path) for path in table]
+    plot_perplexity(output, tables)
+    print(f"{output}: {sum(map(len, tables))} rows")
 
 
 @app.command("plot-mixture-weights")
@@ -72,11 +97,22 @@ def plot_mixture_weights(
     output: Figure,
 ) -> None:
     """Draw the weights of the binned mixtures by context-frequency bin."""
+    from nplm.report.figures import plot_mixture_weights
+    from nplm.report.mixture_table import read_mixture_weights
+
+    plot_mixture_weights(output, read_mixture_weights(weights))
+    print(f"{output}: from {weights}")
 
 
 @app.command("plot-classes")
 def plot_classes(table: Tables, output: Figure) -> None:
     """Draw test perplexity of the class-based models against the number of classes, ours and the paper's."""
+    from nplm.report.figures import plot_classes
+    from nplm.report.table import read_table
+
+    rows = [row for path in table for row in read_table(path)]
+    plot_classes(output, rows)
+    print(f"{output}: {sum(bool(row['c']) for row in rows)} class-based rows")
 
 
 @app.command("record-provenance")
@@ -90,6 +126,25 @@ def record_provenance(
     repository: Annotated[Path, Option(help="Git checkout whose commit is recorded.")] = Path("."),
 ) -> None:
     """Record what made the report: versions, commit, configuration, machine, seconds: provenance.{json,md}."""
+    from nplm.corpus.vocabulary import read_vocabulary
+    from nplm.files import read_json
+    from nplm.report import provenance
+    from nplm.report.configuration import configuration_hash, read_experiment
+    from nplm.report.history import read_histories
+
+    record = {
+        "recorded": provenance.today(),
+        "git": provenance.git_state(repository),
+        "configuration_sha256": configuration_hash(read_experiment(configuration)),
+        "vocabulary": read_vocabulary(vocabulary).hash,
+        "corpus": provenance.published_corpus(read_json(retrieved)) if retrieved else None,
+        "machine": provenance.machine(),
+        "versions": provenance.versions(),
+        "training": provenance.training_record(read_histories(history or [])),
+        "jobs": provenance.read_benchmarks(benchmarks) if benchmarks else [],
+    }
+    provenance.write_provenance(output_directory, record)
+    print(f"{output_directory}: provenance ({len(record['jobs'])} jobs, commit {record['git']['commit']})")
 
 
 @app.command("write-report-page")
@@ -104,3 +159,27 @@ def write_report_page(
     figure: Annotated[list[Path] | None, Option(help="Figure to show; repeat for each, in order.")] = None,
 ) -> None:
     """Gather summary, tables, figures, corpus card and provenance on one page."""
+    from nplm.files import read_json, write_text
+    from nplm.report import page
+    from nplm.report.configuration import read_experiment
+    from nplm.report.corpus_card import corpus_markdown, read_corpus_table
+    from nplm.report.mixture_table import mixture_weights_markdown, read_mixture_weights
+    from nplm.report.provenance import provenance_markdown
+    from nplm.report.table import read_table
+    from nplm.report.table_formats import extra_markdown, table_markdown, table_title
+
+    experiment = read_experiment(configuration)
+    rows, extra_rows = read_table(table), read_table(extra)
+    weights = read_mixture_weights(mixture_weights) if mixture_weights else []
+    sections = {
+        "Summary": page.summary_markdown(experiment, rows, extra_rows),
+        table_title(rows): table_markdown(experiment, rows),
+        "What the paper's table lacks": extra_markdown(experiment, rows, extra_rows),
+        "Figures": page.figures_markdown(figure or [], output),
+        "Corpus": corpus_markdown(read_corpus_table(corpus)),
+        "Weights of the mixtures": mixture_weights_markdown(weights) if weights else "",
+        "Settings": page.settings_markdown(experiment),
+        "Provenance": provenance_markdown(read_json(provenance)),
+    }
+    write_text(output, page.page(f"Results: {output.absolute().parent.name}", sections))
+    print(f"{output}: {len(sections)} sections")

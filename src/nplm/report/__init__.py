@@ -1,1 +1,1 @@
-"""TODO"""
+"""Tables, figures, provenance and the page that gathers them: made from files of numbers, never from models."""

@@ -1,0 +1,47 @@
+"""The experiment as the report sees it: a resolved block of the configuration, and what its models are."""
+
+import hashlib
+import json
+from pathlib import Path
+
+from nplm.configuration import mixtures_run, models_run
+from nplm.errors import InputError
+from nplm.files import read_json
+from nplm.scorers import READERS
+
+
+def read_experiment(path: str | Path) -> dict:
+    """An experiment's resolved configuration, from JSON. Raises InputError when the report lacks a part of it."""
+    experiment = read_json(path)
+    for key in ("models", "mixtures", "exclude", "table"):
+        if key not in experiment:
+            raise InputError(f"{path}: has no '{key}'; give the experiment's resolved configuration")
+    return experiment
+
+
+def configuration_hash(experiment: dict) -> str:
+    """sha256 (hex) of the experiment as JSON with sorted keys."""
+    return hashlib.sha256(json.dumps(experiment, sort_keys=True).encode()).hexdigest()
+
+
+def all_names(experiment: dict) -> list[str]:
+    """All models, then all mixtures, run or not, in the configuration's order."""
+    return [*experiment["models"], *experiment["mixtures"]]
+
+
+def names_run(experiment: dict) -> list[str]:
+    """The models and mixtures that are run, in the same order."""
+    return [*models_run(experiment), *mixtures_run(experiment)]
+
+
+def models_in(experiment: dict, name: str) -> list[dict]:
+    """The configured models that a mixture is made of, in order; a model is made of itself."""
+    if name in experiment["models"]:
+        return [experiment["models"][name]]
+    components = experiment["mixtures"][name]["components"]
+    return [model for component in components for model in models_in(experiment, component)]
+
+
+def is_network(experiment: dict, name: str) -> bool:
+    """Whether a model is a network, or a mixture has one."""
+    return any(READERS[model["kind"]].startswith("nplm.neural.") for model in models_in(experiment, name))

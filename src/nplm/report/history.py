@@ -1,0 +1,41 @@
+"""The networks' training histories, one line per epoch."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from nplm.errors import InputError
+from nplm.files import read_csv
+
+COLUMNS = ("epoch", "train_perplexity", "valid_perplexity", "seconds_training")
+
+Epochs = list[dict[str, float]]
+
+
+def read_histories(paths: Iterable[str | Path]) -> dict[str, Epochs]:
+    """Network -> its epochs (all numeric columns), from files named by the folder that each is in.
+
+    Raises InputError when a file has no epochs or a cell of `COLUMNS` is not a number.
+    """
+    histories = {}
+    for path in map(Path, paths):
+        rows = read_csv(path, COLUMNS)
+        if not rows:
+            raise InputError(f"{path}: has no epochs; train the network first")
+        histories[path.parent.name] = [_numbers(path, row) for row in rows]
+    return histories
+
+
+def chosen_epoch(epochs: Epochs) -> dict[str, float]:
+    """The epoch whose parameters are kept: the lowest validation perplexity, the first of equals."""
+    return min(epochs, key=lambda epoch: epoch["valid_perplexity"])
+
+
+def _numbers(path: Path, row: dict[str, str]) -> dict[str, float]:
+    numbers = {}
+    for column, cell in row.items():
+        try:
+            numbers[column] = float(cell)
+        except ValueError:
+            if column in COLUMNS:
+                raise InputError(f"{path}: {column} is '{cell}', not a number; train the network anew") from None
+    return numbers

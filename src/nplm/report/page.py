@@ -1,0 +1,86 @@
+"""The page that gathers a report: what was found first, then the tables, figures and records that it rests on."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from nplm.report.markdown import markdown_table
+from nplm.report.table import GROUPS, NOT_RUN, Row, baseline_row, best_on_validation, has_paper, row_label
+from nplm.report.table_formats import rounded
+
+
+def page(title: str, sections: dict[str, str]) -> str:
+    """Markdown of a page with one section per (heading, text); empty sections are left out."""
+    parts = [f"# {title}\n", *(f"## {heading}\n\n{text}" for heading, text in sections.items() if text)]
+    return "\n".join(parts)
+
+
+def figures_markdown(figures: Sequence[str | Path], page_path: str | Path) -> str:
+    """The figures, shown by links relative to the page."""
+    start = Path(page_path).parent
+    return "\n".join(
+        f"![{Path(figure).stem.replace('_', ' ')}]({Path(os.path.relpath(figure, start)).as_posix()})\n"
+        for figure in figures
+    )
+
+
+def settings_markdown(experiment: dict) -> str:
+    """The settings that every model of the experiment shares."""
+    rows = [
+        [f"{part}: {key}", str(value)]
+        for part in ("splits", "vocabulary", "training")
+        for key, value in experiment.get(part, {}).items()
+    ]
+    return markdown_table(["setting", "value"], rows) if rows else ""
+
+
+def summary_markdown(experiment: dict, table: Sequence[Row], extra: Sequence[Row]) -> str:
+    """The paper's comparison: the best network mixture, the best n-gram and the baseline on test.
+
+    The best are chosen on validation, the paper's by the paper's numbers and ours by ours, among the rows of the
+    paper's table and among all.
+    """
+    baseline = baseline_row(experiment, [*table, *extra])
+    comparisons = {
+        "paper": _comparison(baseline, table, "paper_"),
+        "ours, the paper's rows": _comparison(baseline, table),
+        "ours, all rows": _comparison(baseline, [*table, *extra]),
+    }
+    if not has_paper(table):
+        comparisons = {"ours": comparisons["ours, all rows"]}
+    labels = list(next(iter(comparisons.values())))
+    n_gram_above, baseline_above = (
+        ", ".join(f"{cells[label]} ({whose})" for whose, cells in comparisons.items()) for label in labels[-2:]
+    )
+    lines = [[label, *(cells[label] for cells in comparisons.values())] for label in labels]
+    return (
+        f"On test, the perplexity of the best n-gram is above that of the best network mixture by {n_gram_above}; that "
+        f"of the baseline by {baseline_above}. The best are chosen on validation, the paper's by the paper's numbers.\n\n"
+        + markdown_table(["", *comparisons], lines)
+    )
+
+
+def _comparison(baseline: Row | None, rows: Sequence[Row], of: str = "") -> dict[str, str]:
+    """Label -> cell of one column of the summary; `of` is "paper_" for the paper's perplexities."""
+    mixture, n_gram = (best_on_validation(rows, group, of) for group in GROUPS)
+    cells = {}
+    for group, row in zip(GROUPS, (mixture, n_gram), strict=True):
+        cells[f"best {group}"] = row_label(row, rows) if row else NOT_RUN
+        cells[f"best {group}, valid"] = _perplexity(row, f"{of}valid_ppl")
+        cells[f"best {group}, test"] = _perplexity(row, f"{of}test_ppl")
+    cells["baseline"] = baseline["row"] if baseline else NOT_RUN
+    cells["baseline, test"] = _perplexity(baseline, f"{of}test_ppl")
+    cells["best n-gram above best network mixture, test"] = _above(n_gram, mixture, f"{of}test_ppl")
+    cells["baseline above best network mixture, test"] = _above(baseline, mixture, f"{of}test_ppl")
+    return cells
+
+
+def _perplexity(row: Row | None, column: str) -> str:
+    return rounded(column, row[column]) if row else NOT_RUN
+
+
+def _above(row: Row | None, mixture: Row | None, column: str) -> str:
+    """By how many percent a row's perplexity is above the network mixture's."""
+    if not row or not mixture or {row[column], mixture[column]} & {"", NOT_RUN}:
+        return NOT_RUN
+    return f"{100 * (float(row[column]) / float(mixture[column]) - 1):.1f} %"

@@ -1,0 +1,176 @@
+"""The paper's result table with our perplexities beside, and the table of what the paper's lacks.
+
+A table is a list of rows, a row a dict of text cells named by `COLUMNS`, exactly as in the CSV file: all that the
+report shows of it elsewhere is read back from that file.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from nplm.errors import InputError
+from nplm.files import read_csv
+from nplm.perplexity import Perplexity
+from nplm.report.configuration import all_names, is_network, models_in, names_run
+
+NOT_RUN = "not run"
+SPLITS = ("train", "valid", "test")
+SHAPE = ("n", "c", "h", "m", "direct")
+"""order, number of classes, hidden units, features per word, direct connections: the paper's letters"""
+PAPER_COLUMNS = ("scores", "model", "row", *SHAPE, "mix", *(f"{split}_ppl" for split in SPLITS))
+COLUMNS = (
+    "row",
+    "model",
+    "variant",
+    *SHAPE,
+    "mix",
+    *(f"{split}_ppl" for split in SPLITS),
+    *(f"paper_{split}_ppl" for split in SPLITS),
+    "ratio_to_baseline",  # test perplexity divided by that of the baseline
+    "paper_ratio_to_baseline",
+    "weights",  # of a mixture: fixed | learned | binned
+    "family",  # network (mixtures with a network too) | n-gram
+    "best_on_validation",  # the group (`GROUPS`) that the row is the best of, on validation
+    "differs",  # where our model is not the one that the paper describes
+    "scores",  # name of our model or mixture
+)
+NETWORK_MIXTURE, N_GRAM = GROUPS = ("network mixture", "n-gram")
+"""The groups that the paper compares, each by its best row on validation (its abstract and section 4.2)."""
+
+Row = dict[str, str]
+
+
+def read_paper(path: str | Path) -> list[Row]:
+    """The rows of the paper's table (columns `PAPER_COLUMNS`). Raises InputError for a cell that is no perplexity."""
+    rows = read_csv(path, PAPER_COLUMNS)
+    for number, row in enumerate(rows, start=2):
+        for split in SPLITS:
+            cell = row[f"{split}_ppl"]
+            if cell and not cell.replace(".", "", 1).isdecimal():
+                raise InputError(f"{path}, line {number}: {split}_ppl is '{cell}'; give a number or leave it empty")
+    return rows
+
+
+def read_table(path: str | Path) -> list[Row]:
+    """A table written by `write_tables`. Raises InputError for anything else."""
+    return read_csv(path, COLUMNS)
+
+
+def tabulate(
+    experiment: dict, paper: Sequence[Mapping[str, str]], perplexities: Iterable[Perplexity]
+) -> tuple[list[Row], list[Row]]:
+    """The paper's rows in its order with ours beside, and the rows of every other model and mixture.
+
+    Without paper rows, all are in the first table. Raises InputError when there is a perplexity of something that the
+    configuration does not run, or none on valid or test of something that it runs.
+    """
+    ours = {(p.model, p.split): p.perplexity for p in perplexities}
+    for model, _ in ours:
+        if model not in names_run(experiment):
+            raise InputError(f"perplexity of {model}, which the configuration does not run; evaluate only what it runs")
+    for name in names_run(experiment):
+        for split in ("valid", "test"):
+            if (name, split) not in ours:
+                raise InputError(f"no perplexity of {name} on {split}; evaluate it, or exclude it in the configuration")
+
+    paper_of = {row["scores"]: row for row in paper}
+    table = [
+        _row(experiment, row["scores"], ours)
+        | _paper_cells(experiment, row, paper_of.get(experiment["table"]["baseline"]))
+        for row in paper
+    ]
+    extra = [_row(experiment, name, ours) for name in all_names(experiment) if name not in paper_of]
+    if not paper:
+        table, extra = extra, []
+    for group in GROUPS:
+        for rows in (table, table + extra):
+            # The best row of all may be one that the paper's table lacks: then there is a best row in each table.
+            best = best_on_validation(rows, group)
+            if best is not None:
+                best["best_on_validation"] = group
+    return table, extra
+
+
+def best_on_validation(rows: Iterable[Row], group: str, of: str = "") -> Row | None:
+    """The row of a group (`GROUPS`) with the lowest validation perplexity, the first of equals; None if none was run.
+
+    `of`: "" for our perplexities, "paper_" for the paper's.
+    """
+    column = f"{of}valid_ppl"
+    members = [row for row in rows if _group(row) == group and row[column] not in ("", NOT_RUN)]
+    return min(members, key=lambda row: float(row[column]), default=None)
+
+
+def _group(row: Row) -> str | None:
+    if row["family"] == "network":
+        return NETWORK_MIXTURE if row["mix"] == "yes" else None
+    return N_GRAM
+
+
+def _row(experiment: dict, name: str, ours: Mapping[tuple[str, str], float]) -> Row:
+    """The row of a model or mixture, as the configuration describes it, with our perplexities."""
+    row = dict.fromkeys(COLUMNS, "") | _configured(experiment, name) | {"scores": name}
+    for split in SPLITS:
+        row[f"{split}_ppl"] = f"{ours[name, split]:.4f}" if (name, split) in ours else NOT_RUN
+    test, baseline = (ours.get((model, "test")) for model in (name, experiment["table"]["baseline"]))
+    row["ratio_to_baseline"] = f"{test / baseline:.4f}" if test and baseline else NOT_RUN
+    return row
+
+
+def _paper_cells(experiment: dict, paper: Mapping[str, str], baseline: Mapping[str, str] | None) -> Row:
+    """What the paper's table says of a row; its description of the model stands in place of ours."""
+    cells = {column: paper[column] for column in ("row", "model", *SHAPE, "mix")}
+    cells |= {f"paper_{split}_ppl": paper[f"{split}_ppl"] for split in SPLITS}
+    cells["family"] = "network" if paper["model"] == "mlp" else "n-gram"
+    configured = _configured(experiment, paper["scores"])
+    described = {column: paper[column] for column in SHAPE} | {"weights": "fixed"}
+    cells["differs"] = ", ".join(
+        f"here {column} = {configured[column]}"
+        for column, cell in described.items()
+        if configured.get(column) not in (None, "", cell)
+    )
+    if baseline is not None and paper["test_ppl"]:
+        cells["paper_ratio_to_baseline"] = f"{float(paper['test_ppl']) / float(baseline['test_ppl']):.4f}"
+    return cells
+
+
+def _configured(experiment: dict, name: str) -> Row:
+    """What the configuration says of a model or mixture, in the table's columns; nothing if it does not have it."""
+    if name not in all_names(experiment):
+        return {}
+    first = models_in(experiment, name)[0]  # a mixture has the shape of its first component
+    row = {"row": name, "model": "mlp" if first["kind"] == "nplm" else first["kind"]}
+    row |= {column: _text(first.get(column, "")) for column in SHAPE}
+    row["family"] = "network" if is_network(experiment, name) else "n-gram"
+    if name in experiment["mixtures"]:
+        mixture = experiment["mixtures"][name]
+        return row | {"variant": " + ".join(mixture["components"]), "mix": "yes", "weights": mixture["weights"]}
+    options = {key: value for key, value in first.items() if key not in ("kind", *SHAPE)}
+    smoothing = options.pop("smoothing", None)
+    variant = ", ".join([*filter(None, [smoothing]), *(f"{key} = {_text(value)}" for key, value in options.items())])
+    return row | {"variant": variant, "mix": "no" if row["family"] == "network" else ""}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return " ".join(map(_text, value))
+    return str(value)
+
+
+def row_label(row: Row, rows: Sequence[Row]) -> str:
+    """A name of the row that is its own among `rows`: the paper's, with n and c where the paper's is not enough."""
+    if sum(other["row"] == row["row"] for other in rows) == 1:
+        return row["row"]
+    classes = f", c={row['c']}" if row["c"] else ""
+    return f"{row['row']}, n={row['n']}{classes}"
+
+
+def baseline_row(experiment: dict, rows: Iterable[Row]) -> Row | None:
+    """The row of the model that ratios are relative to; None if it is not among them."""
+    return next((row for row in rows if row["scores"] == experiment["table"]["baseline"]), None)
+
+
+def has_paper(rows: Iterable[Row]) -> bool:
+    """Whether any of the rows is the paper's."""
+    return any(row["paper_valid_ppl"] or row["paper_test_ppl"] for row in rows)
