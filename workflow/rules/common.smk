@@ -2,6 +2,7 @@
 # the configuration into inputs, options and resources. No rules.
 
 import json
+import os
 import re
 import shlex
 from pathlib import Path
@@ -19,8 +20,8 @@ SPLITS = ["train", "valid", "test"]
 
 
 def source_file(path):
-    """A file of this repository, wherever the working directory is; an absolute path stays as it is."""
-    return str(Path(workflow.basedir) / path)
+    """Path of a file of this repository, seen from the working directory; an absolute path stays as it is."""
+    return path if os.path.isabs(path) else os.path.relpath(Path(workflow.basedir) / path)
 
 
 def checked_configuration():
@@ -53,6 +54,7 @@ wildcard_constraints:
     classes=r"\d+",
     model=models_of_kinds(),
     mixture=any_of({name for block in EXPERIMENTS.values() for name in block["mixtures"]}),
+    table=any_of({block["table"]["name"] for block in EXPERIMENTS.values()}),
 
 
 def experiment(wildcards):
@@ -199,6 +201,57 @@ def all_scores(wildcards):
     return [scores_of(wildcards.experiment, name, split) for name in names for split in SPLITS]
 
 
+def histories(wildcards):
+    """The training history of every network of an experiment."""
+    networks = configuration.models_run(experiment(wildcards), "nplm")
+    return [f"results/{wildcards.experiment}/models/{model}/history.csv" for model in networks]
+
+
+def mixture_files(wildcards):
+    """Every mixture of an experiment."""
+    mixtures = configuration.mixtures_run(experiment(wildcards))
+    return [f"results/{wildcards.experiment}/mixtures/{mixture}.json" for mixture in mixtures]
+
+
+def retrieval_record(wildcards):
+    """Where the corpus came from, if it was retrieved."""
+    return ["resources/brown"] if experiment(wildcards)["corpus"]["source"] == "brown" else []
+
+
+def paper_file(key):
+    """Input function: a file of the paper's figures that the experiment's stand beside, if there is one."""
+
+    def paths(wildcards):
+        path = experiment(wildcards)["table"][key]
+        return [source_file(path)] if path else []
+
+    return paths
+
+
+def tables(wildcards):
+    """The tables of perplexities: the paper's rows, and what its table lacks."""
+    name = experiment(wildcards)["table"]["name"]
+    return [f"reports/{wildcards.experiment}/{table}.csv" for table in (name, "extra")]
+
+
+def mixture_table(wildcards):
+    """The table of mixture weights, if there are mixtures."""
+    return [f"reports/{wildcards.experiment}/mixture_weights.csv"] if mixture_files(wildcards) else []
+
+
+def figures(wildcards):
+    """The figures for which the experiment has something to show, in the report's order."""
+    block = experiment(wildcards)
+    weights = {block["mixtures"][mixture]["weights"] for mixture in configuration.mixtures_run(block)}
+    shown = {
+        "perplexity": True,
+        "learning_curves": configuration.models_run(block, "nplm"),
+        "mixture_weights": "binned" in weights,
+        "classes": configuration.models_run(block, "class_ngram"),
+    }
+    return [f"reports/{wildcards.experiment}/{figure}.svg" for figure in shown if shown[figure]]
+
+
 def final_output():
     """What the default target makes: the report of every experiment that is run."""
-    return expand("results/{experiment}/perplexity.csv", experiment=EXPERIMENTS)
+    return expand("reports/{experiment}/README.md", experiment=EXPERIMENTS)

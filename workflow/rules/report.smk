@@ -1,0 +1,280 @@
+# The report: tables, figures, provenance, and the page that gathers them.
+#
+# Inputs:  results/{experiment}/: perplexities, mixtures, training histories, corpus card, benchmarks
+#          workflow/paper/: the paper's figures
+# Outputs: results/{experiment}/configuration.json   the experiment's configuration, complete
+#          reports/{experiment}/                     the tables (csv, md, tex), figures (svg), provenance.{json,md}
+#          reports/{experiment}/README.md            all of it on one page
+
+
+rule write_configuration:
+    """Write the experiment's configuration, complete, for the report and the record."""
+    output:
+        configuration="results/{experiment}/configuration.json",
+    log:
+        "results/{experiment}/logs/write_configuration.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        configuration=lambda wildcards: json.dumps(experiment(wildcards), indent=2, ensure_ascii=False),
+    shell:
+        "printf '%s\\n' {params.configuration:q} > {output.configuration:q} 2> {log:q}"
+
+
+rule tabulate:
+    """Set our perplexities beside the paper's."""
+    input:
+        configuration="results/{experiment}/configuration.json",
+        perplexity="results/{experiment}/perplexity.csv",
+        paper=paper_file("paper"),
+    output:
+        csv=report(
+            "reports/{experiment}/{table}.csv",
+            caption="../report/table.rst",
+            category="Tables",
+            labels={"experiment": "{experiment}", "table": "{table}: ours beside the paper's"},
+        ),
+        markdown="reports/{experiment}/{table}.md",
+        latex="reports/{experiment}/{table}.tex",
+    log:
+        "results/{experiment}/logs/tabulate/{table}.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "tabulate"),
+        directory=lambda wildcards, output: Path(output.csv).parent,
+        paper=lambda wildcards, input: options(paper=list(input.paper)),
+    shell:
+        "nplm tabulate --configuration {input.configuration:q} --perplexity {input.perplexity:q} {params.paper}"
+        " --output-directory {params.directory:q} 2>&1 | tee {log:q}"
+
+
+rule tabulate_extra:
+    """Tabulate the models and mixtures that the paper's table lacks."""
+    input:
+        configuration="results/{experiment}/configuration.json",
+        perplexity="results/{experiment}/perplexity.csv",
+        paper=paper_file("paper"),
+    output:
+        csv=report(
+            "reports/{experiment}/extra.csv",
+            caption="../report/extra.rst",
+            category="Tables",
+            labels={"experiment": "{experiment}", "table": "extra: what the paper's table lacks"},
+        ),
+        markdown="reports/{experiment}/extra.md",
+    log:
+        "results/{experiment}/logs/tabulate_extra.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "tabulate"),
+        directory=lambda wildcards, output: Path(output.csv).parent,
+        paper=lambda wildcards, input: options(paper=list(input.paper)),
+    shell:
+        "nplm tabulate-extra --configuration {input.configuration:q} --perplexity {input.perplexity:q} {params.paper}"
+        " --output-directory {params.directory:q} 2>&1 | tee {log:q}"
+
+
+rule tabulate_corpus:
+    """Set our corpus's counts beside the paper's."""
+    input:
+        card="results/{experiment}/corpus.json",
+        paper=paper_file("corpus"),
+    output:
+        csv=report(
+            "reports/{experiment}/corpus.csv",
+            caption="../report/corpus.rst",
+            category="Tables",
+            labels={"experiment": "{experiment}", "table": "corpus"},
+        ),
+        markdown="reports/{experiment}/corpus.md",
+    log:
+        "results/{experiment}/logs/tabulate_corpus.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "tabulate_corpus"),
+        directory=lambda wildcards, output: Path(output.csv).parent,
+        paper=lambda wildcards, input: options(paper=list(input.paper)),
+    shell:
+        "nplm tabulate-corpus --card {input.card:q} {params.paper} --output-directory {params.directory:q}"
+        " 2>&1 | tee {log:q}"
+
+
+rule tabulate_mixture_weights:
+    """List the weights of every mixture."""
+    input:
+        mixtures=mixture_files,
+    output:
+        csv=report(
+            "reports/{experiment}/mixture_weights.csv",
+            caption="../report/mixture_weights.rst",
+            category="Tables",
+            labels={"experiment": "{experiment}", "table": "mixture weights"},
+        ),
+        markdown="reports/{experiment}/mixture_weights.md",
+    log:
+        "results/{experiment}/logs/tabulate_mixture_weights.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "tabulate_mixture_weights"),
+        directory=lambda wildcards, output: Path(output.csv).parent,
+        mixtures=lambda wildcards, input: options(mixture=list(input.mixtures)),
+    shell:
+        "nplm tabulate-mixture-weights {params.mixtures} --output-directory {params.directory:q} 2>&1 | tee {log:q}"
+
+
+rule plot_perplexity:
+    """Draw the test perplexity of every row, ours and the paper's."""
+    input:
+        tables=tables,
+    output:
+        figure=report(
+            "reports/{experiment}/perplexity.svg",
+            caption="../report/perplexity.rst",
+            category="Figures",
+            labels={"experiment": "{experiment}", "figure": "perplexity of every row"},
+        ),
+    log:
+        "results/{experiment}/logs/plot_perplexity.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "plot_perplexity"),
+        tables=lambda wildcards, input: options(table=list(input.tables)),
+    shell:
+        "nplm plot-perplexity {params.tables} --output {output.figure:q} 2>&1 | tee {log:q}"
+
+
+rule plot_learning_curves:
+    """Draw the perplexity of every network after each epoch."""
+    input:
+        histories=histories,
+    output:
+        figure=report(
+            "reports/{experiment}/learning_curves.svg",
+            caption="../report/learning_curves.rst",
+            category="Figures",
+            labels={"experiment": "{experiment}", "figure": "learning curves"},
+        ),
+    log:
+        "results/{experiment}/logs/plot_learning_curves.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "plot_learning_curves"),
+        histories=lambda wildcards, input: options(history=list(input.histories)),
+    shell:
+        "nplm plot-learning-curves {params.histories} --output {output.figure:q} 2>&1 | tee {log:q}"
+
+
+rule plot_mixture_weights:
+    """Draw the weights of the binned mixtures by context-frequency bin."""
+    input:
+        weights="reports/{experiment}/mixture_weights.csv",
+    output:
+        figure=report(
+            "reports/{experiment}/mixture_weights.svg",
+            caption="../report/mixture_weights.rst",
+            category="Figures",
+            labels={"experiment": "{experiment}", "figure": "mixture weights by bin"},
+        ),
+    log:
+        "results/{experiment}/logs/plot_mixture_weights.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "plot_mixture_weights"),
+    shell:
+        "nplm plot-mixture-weights --weights {input.weights:q} --output {output.figure:q} 2>&1 | tee {log:q}"
+
+
+rule plot_classes:
+    """Draw the test perplexity of the class-based models against the number of classes."""
+    input:
+        tables=tables,
+    output:
+        figure=report(
+            "reports/{experiment}/classes.svg",
+            caption="../report/classes.rst",
+            category="Figures",
+            labels={"experiment": "{experiment}", "figure": "perplexity by number of classes"},
+        ),
+    log:
+        "results/{experiment}/logs/plot_classes.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "plot_classes"),
+        tables=lambda wildcards, input: options(table=list(input.tables)),
+    shell:
+        "nplm plot-classes {params.tables} --output {output.figure:q} 2>&1 | tee {log:q}"
+
+
+rule record_provenance:
+    """Record versions, commit, configuration, machine and the seconds of every stage, when all else is made."""
+    input:
+        configuration="results/{experiment}/configuration.json",
+        vocabulary="results/{experiment}/vocabulary.tsv",
+        retrieved=retrieval_record,
+        histories=histories,
+        tables=tables,
+    output:
+        json="reports/{experiment}/provenance.json",
+        markdown=report(
+            "reports/{experiment}/provenance.md",
+            caption="../report/provenance.rst",
+            category="Provenance",
+            labels={"experiment": "{experiment}", "file": "provenance"},
+        ),
+    log:
+        "results/{experiment}/logs/record_provenance.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "record_provenance"),
+        benchmarks="results/{experiment}/benchmarks",
+        directory=lambda wildcards, output: Path(output.json).parent,
+        files=lambda wildcards, input: options(
+            history=list(input.histories), retrieved=[f"{path}/retrieved.json" for path in input.retrieved]
+        ),
+        repository=source_file("."),
+    shell:
+        "nplm record-provenance --configuration {input.configuration:q} --vocabulary {input.vocabulary:q} {params.files}"
+        " --benchmarks {params.benchmarks:q} --repository {params.repository:q} --output-directory {params.directory:q}"
+        " 2>&1 | tee {log:q}"
+
+
+rule write_report_page:
+    """Gather tables, figures and provenance on one page."""
+    input:
+        configuration="results/{experiment}/configuration.json",
+        tables=tables,
+        corpus="reports/{experiment}/corpus.csv",
+        mixture_weights=mixture_table,
+        figures=figures,
+        provenance="reports/{experiment}/provenance.json",
+    output:
+        page=report(
+            "reports/{experiment}/README.md",
+            caption="../report/page.rst",
+            category="Summary",
+            labels={"experiment": "{experiment}", "file": "all on one page"},
+        ),
+    log:
+        "results/{experiment}/logs/write_report_page.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "write_report_page"),
+        files=lambda wildcards, input: options(
+            table=input.tables[0],
+            extra=input.tables[1],
+            mixture_weights=list(input.mixture_weights),
+            figure=list(input.figures),
+        ),
+    shell:
+        "nplm write-report-page --configuration {input.configuration:q} {params.files} --corpus {input.corpus:q}"
+        " --provenance {input.provenance:q} --output {output.page:q} 2>&1 | tee {log:q}"
