@@ -7,11 +7,12 @@ maps into memory, and its header carries text beside the arrays:
 >>> load_file("results/brown/scores/MLP9.test.safetensors")["ln_prob"]  # doctest: +SKIP
 """
 
+import json
 from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from nplm.errors import InputError
 from nplm.files import complete_file
@@ -21,11 +22,19 @@ def write_arrays(path: str | Path, kind: str, arrays: dict[str, np.ndarray], **h
     """Write named arrays with a header of strings, all of it or nothing.
 
     `kind` says what the file is ("split", "scores", "kneser_ney", ...); `header` must carry `vocabulary` (the hash)
-    wherever ids or probabilities depend on one.
+    wherever ids or probabilities depend on one. The same arrays and header give the same bytes.
     """
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     with complete_file(path) as partial:
-        save_file(contiguous, partial, metadata={"kind": kind, **header})
+        partial.write_bytes(_with_sorted_header(save(contiguous, metadata={"kind": kind, **header})))
+
+
+def _with_sorted_header(serialized: bytes) -> bytes:
+    """The same safetensors file, its JSON header in sorted order: the library writes it in a new order every time."""
+    length = int.from_bytes(serialized[:8], "little")
+    header = json.dumps(json.loads(serialized[8 : 8 + length]), sort_keys=True, separators=(",", ":")).encode()
+    header = header.ljust(-(-len(header) // 8) * 8)  # tensors begin at a multiple of 8 bytes
+    return len(header).to_bytes(8, "little") + header + serialized[8 + length :]
 
 
 def read_header(path: str | Path) -> dict[str, str]:
