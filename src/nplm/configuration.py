@@ -5,6 +5,7 @@ any job, so that a wrong value stops it at once.
 """
 
 import hashlib
+import re
 from copy import deepcopy
 
 from jsonschema import Draft202012Validator, ValidationError
@@ -124,4 +125,11 @@ def _explain(error: ValidationError) -> str:
         known = error.schema.get("properties", {})
         unknown = ", ".join(f"'{key}'" for key in error.instance if key not in known)
         return f"config: {where}: unknown key {unknown}; correct or remove it (known: {', '.join(known)})"
+    if (
+        error.validator == "type"
+        and isinstance(error.instance, str)
+        and re.fullmatch(r"[+-]?\d+e[+-]?\d+", error.instance)
+    ):
+        mantissa, exponent = error.instance.split("e")
+        return f"config: {where}: '{error.instance}' is text to YAML; write {mantissa}.0e{exponent}"
     return f"config: {where}: {error.message}"

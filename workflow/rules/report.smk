@@ -68,7 +68,7 @@ rule tabulate_extra:
     conda:
         "../../envs/nplm.yaml"
     params:
-        code=code_of("nplm.cli.report", "tabulate"),
+        code=code_of("nplm.cli.report", "tabulate_extra"),
         directory=lambda wildcards, output: Path(output.csv).parent,
         paper=lambda wildcards, input: options(paper=list(input.paper)),
     shell:

@@ -13,26 +13,34 @@ Figure = Annotated[Path, Option(help="Figure to write (SVG).")]
 Tables = Annotated[list[Path], Option(help="Table made by tabulate (CSV); repeat for the extra table.")]
 
 
+PaperTable = Annotated[Path | None, Option(help="The paper's table (CSV); column scores names our model.")]
+Perplexities = Annotated[Path, Option(help="Perplexities made by evaluate-perplexity (CSV).")]
+
+
 @app.command("tabulate")
 def tabulate(
-    configuration: Configuration,
-    perplexity: Annotated[Path, Option(help="Perplexities made by evaluate-perplexity (CSV).")],
-    output_directory: OutputDirectory,
-    paper: Annotated[Path | None, Option(help="The paper's table (CSV); column scores names our model.")] = None,
+    configuration: Configuration, perplexity: Perplexities, output_directory: OutputDirectory, paper: PaperTable = None
 ) -> None:
-    """Set our perplexities beside the paper's: TABLE.{csv,md,tex}, and extra.{csv,md} for what the paper lacks."""
-    from nplm.perplexity import read_perplexities
-    from nplm.report.configuration import read_experiment
-    from nplm.report.table import NOT_RUN, read_paper, tabulate
-    from nplm.report.table_formats import write_tables
+    """Set our perplexities beside the paper's, row by row: TABLE.{csv,md,tex}."""
+    from nplm.report.table import NOT_RUN
+    from nplm.report.table_formats import write_table
 
-    experiment = read_experiment(configuration)
-    table, extra = tabulate(experiment, read_paper(paper) if paper else [], read_perplexities(perplexity))
-    write_tables(output_directory, experiment, table, extra)
+    experiment, table, _ = _tables(configuration, perplexity, paper)
+    write_table(output_directory, experiment, table)
     run = sum(row["test_ppl"] != NOT_RUN for row in table)
-    print(
-        f"{output_directory}: {experiment['table']['name']} ({run} of {len(table)} rows run), extra ({len(extra)} rows)"
-    )
+    print(f"{output_directory}: {experiment['table']['name']} ({run} of {len(table)} rows run)")
+
+
+@app.command("tabulate-extra")
+def tabulate_extra(
+    configuration: Configuration, perplexity: Perplexities, output_directory: OutputDirectory, paper: PaperTable = None
+) -> None:
+    """Tabulate the models and mixtures that the paper's table lacks: extra.{csv,md}."""
+    from nplm.report.table_formats import write_extra
+
+    experiment, table, extra = _tables(configuration, perplexity, paper)
+    write_extra(output_directory, experiment, table, extra)
+    print(f"{output_directory}: extra ({len(extra)} rows)")
 
 
 @app.command("tabulate-corpus")
@@ -183,3 +191,13 @@ def write_report_page(
     }
     write_text(output, page.page(f"Results: {output.absolute().parent.name}", sections))
     print(f"{output}: {len(sections)} sections")
+
+
+def _tables(configuration: Path, perplexity: Path, paper: Path | None) -> tuple[dict, list[dict], list[dict]]:
+    from nplm.perplexity import read_perplexities
+    from nplm.report.configuration import read_experiment
+    from nplm.report.table import read_paper, tabulate
+
+    experiment = read_experiment(configuration)
+    rows = tabulate(experiment, read_paper(paper) if paper else [], read_perplexities(perplexity))
+    return experiment, *rows

@@ -51,7 +51,7 @@ def read_paper(path: str | Path) -> list[Row]:
 
 
 def read_table(path: str | Path) -> list[Row]:
-    """A table written by `write_tables`. Raises InputError for anything else."""
+    """A table as `nplm.report.table_formats` writes it. Raises InputError for anything else."""
     return read_csv(path, COLUMNS)
 
 

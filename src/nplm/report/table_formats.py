@@ -28,19 +28,19 @@ COMPARISON_NOTES = (
 )
 
 
-def write_tables(directory: str | Path, experiment: dict, table: list[Row], extra: list[Row]) -> None:
-    """Write NAME.csv, NAME.md and NAME.tex, with NAME from the configuration, and extra.csv and extra.md."""
-    directory, name = Path(directory), experiment["table"]["name"]
-    write_csv(directory / f"{name}.csv", table, COLUMNS)
-    write_text(directory / f"{name}.md", f"# {table_title(table)}\n\n{table_markdown(experiment, table)}")
-    write_text(directory / f"{name}.tex", table_latex(experiment, table))
-    write_csv(directory / "extra.csv", extra, COLUMNS)
-    write_text(directory / "extra.md", "# What the paper's table lacks\n\n" + extra_markdown(experiment, table, extra))
+def write_table(directory: str | Path, experiment: dict, table: list[Row]) -> None:
+    """Write the paper's rows with ours beside: NAME.csv, NAME.md and NAME.tex, with NAME from the configuration."""
+    path = Path(directory) / experiment["table"]["name"]
+    write_csv(f"{path}.csv", table, COLUMNS)
+    write_text(f"{path}.md", "# Perplexity, ours beside the paper's\n\n" + table_markdown(experiment, table))
+    write_text(f"{path}.tex", table_latex(experiment, table))
 
 
-def table_title(table: list[Row]) -> str:
-    """What the first table holds."""
-    return "Perplexity, ours beside the paper's" if has_paper(table) else "Perplexity"
+def write_extra(directory: str | Path, experiment: dict, table: list[Row], extra: list[Row]) -> None:
+    """Write what the paper's table lacks: extra.csv and extra.md."""
+    write_csv(Path(directory) / "extra.csv", extra, COLUMNS)
+    text = "# What the paper's table lacks\n\n" + extra_markdown(experiment, table, extra)
+    write_text(Path(directory) / "extra.md", text)
 
 
 def table_markdown(experiment: dict, table: list[Row]) -> str:
