@@ -32,7 +32,7 @@ def write_table(directory: str | Path, experiment: dict, table: list[Row]) -> No
     """Write the paper's rows with ours beside: NAME.csv, NAME.md and NAME.tex, with NAME from the configuration."""
     path = Path(directory) / experiment["table"]["name"]
     write_csv(f"{path}.csv", table, COLUMNS)
-    write_text(f"{path}.md", "# Perplexity, ours beside the paper's\n\n" + table_markdown(experiment, table))
+    write_text(f"{path}.md", f"# {table_title(table)}\n\n{table_markdown(experiment, table)}")
     write_text(f"{path}.tex", table_latex(experiment, table))
 
 
@@ -41,6 +41,11 @@ def write_extra(directory: str | Path, experiment: dict, table: list[Row], extra
     write_csv(Path(directory) / "extra.csv", extra, COLUMNS)
     text = "# What the paper's table lacks\n\n" + extra_markdown(experiment, table, extra)
     write_text(Path(directory) / "extra.md", text)
+
+
+def table_title(table: list[Row]) -> str:
+    """What the first table holds."""
+    return "Perplexity, ours beside the paper's" if has_paper(table) else "Perplexity"
 
 
 def table_markdown(experiment: dict, table: list[Row]) -> str:
