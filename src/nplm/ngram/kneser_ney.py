@@ -154,9 +154,7 @@ def modified_discounts(counts: np.ndarray, order: int) -> np.ndarray:
     Y = n1 / (n1 + 2 n2) and D_j = j − (j + 1) Y n_{j+1} / n_j with n_j the number of n-grams that have count j.
     Raises InputError where an n_j is zero or a discount is not positive.
     """
-    remedy = (
-        f"train on more text, choose an order below {order}, or ask for the fallback (--undefined-discounts fallback)"
-    )
+    remedy = "train on other text, or ask for the fallback discounts (undefined_discounts: fallback)"
     n1, n2, n3, n4 = (int(n_j) for n_j in np.bincount(np.minimum(counts, 5), minlength=6)[1:5])
     for j, n_j in enumerate((n1, n2, n3, n4), start=1):
         if n_j == 0:
