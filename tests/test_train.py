@@ -1,0 +1,255 @@
+"""Training runs: early stopping, ranks, checkpoints, kills, signals and refusals, mostly through the command line."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+
+from nplm.neural.network import read_model
+from nplm.neural.train import stopping_epoch
+from nplm.scores import score
+from nplm.streams import Split, write_split
+
+V = 23
+MPIEXEC = Path(sys.executable).with_name("mpiexec")
+
+
+@pytest.fixture(scope="module")
+def splits(tmp_path_factory) -> Path:
+    """A stream with something to learn: every word is drawn near twice the word before it."""
+    folder = tmp_path_factory.mktemp("splits")
+    random = np.random.default_rng(1)
+    words = [0]
+    for noise in random.integers(0, 4, 4999):
+        words.append((2 * words[-1] + int(noise)) % V)
+    stream = np.array(words, dtype=np.uint8)
+    for name, start, end in (("train", 0, 4000), ("valid", 4000, 5000)):
+        history = stream[max(0, start - 64) : start]
+        write_split(folder / f"{name}.safetensors", Split(name, stream[start:end], history, "hash", V))
+    return folder
+
+
+def command(splits: Path, folder: Path, *options: str, ranks: int = 1) -> list[str]:
+    """The command line of a small training that writes into `folder`."""
+    launch = [str(MPIEXEC), "-n", str(ranks), sys.executable, "-m", "mpi4py"] if ranks > 1 else [sys.executable]
+    arguments = {
+        "--train": splits / "train.safetensors",
+        "--valid": splits / "valid.safetensors",
+        "--output": folder / "model.safetensors",
+        "--history": folder / "history.csv",
+        "--checkpoints": folder / "checkpoints",
+        "--order": 3,
+        "--hidden": 4,
+        "--features": 3,
+        "--epsilon-0": 0.05,
+        "--examples-per-update": 16,
+        "--epochs": 3,
+        "--precision": "float64",
+        "--seed": 1,
+        "--ranks": ranks,
+    }
+    words = [str(word) for pair in arguments.items() for word in pair]
+    return [*launch, "-m", "nplm", "train-nplm", *words, "--direct", *options]
+
+
+def train(splits: Path, folder: Path, *options: str, ranks: int = 1) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        command(splits, folder, *options, ranks=ranks), capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def undisturbed(splits, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    run = train(splits, folder)
+    assert run.returncode == 0, run.stderr
+    return folder
+
+
+def model_bytes(folder: Path) -> bytes:
+    return (folder / "model.safetensors").read_bytes()
+
+
+def test_training_learns_and_writes_its_history(splits, undisturbed):
+    history = pandas.read_csv(undisturbed / "history.csv")
+    assert list(history["epoch"]) == [1, 2, 3]
+    assert list(history["examples"]) == [4000, 8000, 12000]
+    assert history["valid_perplexity"].iloc[-1] < 8 < V, "the stream's perplexity is 4; unlearned it is 23"
+    assert history["best"].sum() == 1
+    assert history["valid_perplexity"].idxmin() == history["best"].idxmax()
+    phases = [name for name in history if name.startswith("seconds_") and name not in ("seconds_validation",)]
+    assert {"seconds_communication", "seconds_output_product", "seconds_feature_update"} < set(phases)
+    assert (history[phases] >= 0).all().all()
+
+
+def test_validation_perplexity_of_the_history_is_that_of_the_written_model(splits, undisturbed):
+    from nplm.streams import read_split
+
+    history = pandas.read_csv(undisturbed / "history.csv").set_index("best")
+    stream = score(read_model(undisturbed / "model.safetensors"), read_split(splits / "valid.safetensors"), "MLP")
+    assert math.exp(-stream.ln_prob.mean()) == pytest.approx(history.loc[1, "valid_perplexity"], rel=1e-9)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_under_mpiexec_agree_with_one_process(splits, undisturbed, tmp_path, ranks):
+    run = train(splits, tmp_path, ranks=ranks)
+    assert run.returncode == 0, run.stderr
+    alone, together = (read_model(folder / "model.safetensors").parameters for folder in (undisturbed, tmp_path))
+    for name, tensor in vars(alone).items():
+        np.testing.assert_allclose(getattr(together, name).numpy(), tensor.numpy(), rtol=1e-8, atol=1e-10, err_msg=name)
+
+
+def test_same_seed_same_bits_other_seed_other_bits(splits, undisturbed, tmp_path):
+    assert train(splits, tmp_path).returncode == 0
+    assert model_bytes(tmp_path) == model_bytes(undisturbed)
+    other = tmp_path / "other"
+    assert train(splits, other, "--seed", "2").returncode == 0
+    assert model_bytes(other) != model_bytes(undisturbed)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_killed_at_a_random_moment_it_continues_to_the_same_bits(splits, tmp_path, ranks):
+    """kill -9 again and again, each time after a checkpoint within an epoch; then to the end."""
+    frequent = ("--checkpoint-minutes", "0", "--epochs", "6")
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    assert train(splits, undisturbed, "--epochs", "6", ranks=ranks).returncode == 0
+    random = np.random.default_rng()
+    for _ in range(2):
+        process = subprocess.Popen(
+            command(splits, killed, *frequent, ranks=ranks),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        wait_for(lambda: list(killed.glob("checkpoints/*/checkpoint.safetensors")), process)
+        time.sleep(random.uniform(0, 0.3))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    end = train(splits, killed, *frequent, ranks=ranks)
+    assert end.returncode == 0, end.stderr
+    assert "continuing" in end.stdout
+    assert model_bytes(killed) == model_bytes(undisturbed)
+
+
+def wait_for(condition, process: subprocess.Popen) -> None:
+    deadline = time.monotonic() + 60
+    while not condition() and process.poll() is None:
+        assert time.monotonic() < deadline, "nothing happened within a minute"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_writes_a_checkpoint_and_stops(splits, tmp_path, number):
+    long = ("--epochs", "10000")
+    process = subprocess.Popen(command(splits, tmp_path, *long), stdout=subprocess.PIPE, text=True)
+    wait_for(lambda: list(tmp_path.glob("checkpoints/*/checkpoint.safetensors")), process)
+    [checkpoint] = tmp_path.glob("checkpoints/*/checkpoint.safetensors")
+    before = checkpoint.stat().st_mtime_ns
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert "run the same command again" in output
+    assert checkpoint.stat().st_mtime_ns > before
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_more_epochs_go_on_and_fewer_start_anew(splits, undisturbed, tmp_path):
+    assert train(splits, tmp_path, "--epochs", "2").returncode == 0
+    more = train(splits, tmp_path)
+    assert "continuing in epoch 3" in more.stdout
+    assert model_bytes(tmp_path) == model_bytes(undisturbed)
+    fewer = train(splits, tmp_path, "--epochs", "1")
+    assert "starting anew" in fewer.stdout
+    assert len(pandas.read_csv(tmp_path / "history.csv")) == 1
+
+
+@pytest.mark.parametrize(
+    "perplexities, epochs, patience, end",
+    [
+        ([9.0, 8.0], 5, 2, None),
+        ([9.0, 8.0], 2, 2, 2),
+        ([9.0, 8.0, 8.5], 5, 2, None),
+        ([9.0, 8.0, 8.5, 8.1], 5, 2, 4),
+        ([9.0, 8.0, 8.5, 7.9, 8.0], 9, 2, None),
+        ([9.0, 9.1, 9.2, 9.3], 9, 0, None),
+        ([9.0, 9.0], 9, 1, 2),
+        ([], 5, 2, None),
+    ],
+)
+def test_early_stopping(perplexities, epochs, patience, end):
+    assert stopping_epoch(perplexities, epochs, patience) == end
+
+
+def test_another_number_of_ranks_than_expected_is_refused(splits, tmp_path):
+    run = train(splits, tmp_path, "--ranks", "3", ranks=2)
+    assert run.returncode != 0
+    assert "--ranks 3 was asked for but the MPI world has 2" in run.stderr
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_many_worlds_of_one_process_are_refused(splits, tmp_path):
+    run = train(splits, tmp_path, "--ranks", "1", ranks=2)
+    assert run.returncode != 0
+    assert "launcher started 2 processes" in run.stderr
+    run = subprocess.run(command(splits, tmp_path, "--ranks", "2"), capture_output=True, text=True, check=False)
+    assert run.returncode != 0
+    assert "the MPI world has 1 process(es)" in run.stderr
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_a_rank_that_raises_ends_all_ranks_with_its_traceback(splits, tmp_path):
+    """Rank 1 fails in the first update while rank 0 waits for it in a collective."""
+    script = tmp_path / "failing.py"
+    script.write_text(
+        "from mpi4py import MPI\n"
+        "from nplm.neural.output_parallel import OutputParallel\n"
+        "def fail(self, epsilon, weight_decay):\n"
+        "    raise RuntimeError('rank 1 fails on purpose')\n"
+        "if MPI.COMM_WORLD.Get_rank() == 1:\n"
+        "    OutputParallel.update = fail\n"
+        "from nplm.cli import main\n"
+        "main()\n"
+    )
+    words = command(splits, tmp_path, ranks=2)
+    words[words.index("nplm") - 1 : words.index("nplm") + 1] = [str(script)]
+    run = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode != 0
+    assert "RuntimeError: rank 1 fails on purpose" in run.stderr
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_divergence_is_an_error_that_names_the_learning_rate(splits, tmp_path):
+    run = train(splits, tmp_path, "--epsilon-0", "1e200", "--weight-decay", "0")
+    assert run.returncode == 1
+    assert "lower epsilon_0" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    "option, value", [("--epsilon-0", "-1"), ("--epsilon-0", "nan"), ("--examples-per-update", "0")]
+)
+def test_settings_out_of_range_are_refused(splits, tmp_path, option, value):
+    run = train(splits, tmp_path, option, value)
+    assert run.returncode == 1
+    assert "out of range" in run.stderr
+
+
+def test_splits_of_different_vocabularies_are_refused(splits, tmp_path):
+    stream = np.zeros(50, np.uint8)
+    write_split(tmp_path / "valid.safetensors", Split("valid", stream, stream[:0], "another", V))
+    run = train(splits, tmp_path, "--valid", str(tmp_path / "valid.safetensors"))
+    assert run.returncode == 1
+    assert "another" in run.stderr and "hash" in run.stderr
+
+
+def test_one_example_per_update_is_the_papers_own_algorithm(splits, tmp_path):
+    run = train(splits, tmp_path, "--examples-per-update", "1", "--epochs", "1")
+    assert run.returncode == 0, run.stderr
+    assert pandas.read_csv(tmp_path / "history.csv")["valid_perplexity"][0] < V
