@@ -51,7 +51,7 @@ def test_splits_are_contiguous_and_contexts_run_across_them():
 
 
 def test_history_is_as_short_as_what_comes_before():
-    splits = split_stream(np.arange(9), 2, 3, vocabulary_of(9))
+    splits = split_stream(np.arange(500), 2, 3, vocabulary_of(500))
     assert [split.history.tolist() for split in splits] == [[], [0, 1], [0, 1, 2, 3, 4]]
 
 

@@ -11,10 +11,10 @@ from nplm.corpus.tokenize import brown_files, expand_paths, split_brown, split_r
 from nplm.corpus.vocabulary import read_tokens
 from nplm.errors import InputError
 
-# What a UTF-8 file can hold; NUL bytes are refused. White space of every kind comes often.
+# What a UTF-8 file can hold; NUL bytes and reserved symbols are refused. White space of every kind comes often.
 TEXT = st.text(
     st.one_of(
-        st.characters(exclude_categories=["Cs"], exclude_characters="\0"),
+        st.characters(exclude_categories=["Cs"], exclude_characters="\0<"),
         st.sampled_from("\r\n\t\v\f\x1c\x1d\x1e\x85\xa0\u2003\u2028\u2029\u3000\ufeff.-'’aß"),
     )
 )
@@ -94,7 +94,7 @@ def test_what_is_written_is_read_back_as_the_same_tokens(tmp_path_factory, split
 @given(content=TEXT, block=st.integers(1, 5))
 def test_result_does_not_depend_on_where_the_reader_cuts(tmp_path_factory, content, block):
     tmp_path = tmp_path_factory.mktemp("blocks")
-    content = ("erst " + content + " ende").encode()
+    content = ("erst " + content).encode()
     whole = tokenized(tmp_path, content, marks="paragraph")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_module, "BLOCK", block)

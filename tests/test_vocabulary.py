@@ -77,6 +77,13 @@ def test_a_vocabulary_is_read_back_as_it_was(tmp_path_factory, words):
     np.testing.assert_array_equal(read.counts, written.counts)
 
 
+def test_a_vocabulary_saved_by_another_editor_is_the_same(tmp_path):
+    path = tmp_path / "vocabulary.tsv"
+    path.write_bytes(b'\xef\xbb\xbf# scope=corpus rare_threshold=1\r\nid\tword\tcount\r\n0\t<rare>\t5\r\n1\t"\t2')
+    vocabulary = read_vocabulary(path)
+    assert (as_dict(vocabulary), vocabulary.scope, vocabulary.rare_threshold) == ({"<rare>": 5, '"': 2}, "corpus", 1)
+
+
 def test_the_hash_names_the_words_and_their_order():
     words = ["<rare>", "a", "b"]
     hashes = {
