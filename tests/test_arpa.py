@@ -34,7 +34,7 @@ def test_file_gives_the_models_probabilities(tmp_path, smoothing, cutoffs):
 
 
 def test_every_prefix_and_suffix_of_an_ngram_is_in_the_file(tmp_path):
-    write_arpa(tmp_path / "model.arpa", fitted(n=4, cutoffs=(1, 3, 1, 2)), WORDS)
+    write_arpa(tmp_path / "model.arpa", fitted(cutoffs=(1, 4, 2)), WORDS)
     tables = read_arpa(tmp_path / "model.arpa")
     for shorter, longer in pairwise(tables):
         assert longer

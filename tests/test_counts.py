@@ -11,7 +11,7 @@ from nplm.ngram.counts import MISSING, _sort, count_ngrams, find
 from nplm.streams import NO_TOKEN
 
 streams = st.lists(st.integers(0, 4), min_size=5, max_size=60)
-V = 6
+V = 5
 
 
 def ngrams_of(stream: list[int], k: int) -> list[tuple[int, ...]]:
