@@ -118,7 +118,7 @@ def _run(command: list[str], folder: Path, seconds: float) -> None:
     except subprocess.TimeoutExpired:
         raise InputError(f"no end after {seconds:g} seconds") from None
     if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split())
+        said = " ".join((done.stderr or done.stdout).replace("[nltk_data]", "").split())
         raise InputError(said[:200] or f"exit status {done.returncode}")
 
 
