@@ -27,6 +27,7 @@ class ContextBins:
     """int [T]: occurrences in train of (w[t-2], w[t-1])"""
     bin: np.ndarray
     """int [T], ≥ 0"""
+    split: str
     vocabulary: str
     path: str
     """where they were read from, for messages"""
@@ -35,7 +36,7 @@ class ContextBins:
 def read_context_bins(path: str | Path) -> ContextBins:
     """Read a file of kind "context_bins". Raises InputError for anything else."""
     arrays, header = read_arrays(path, "context_bins")
-    return ContextBins(arrays["frequency"], arrays["bin"].astype(np.intp), header["vocabulary"], str(path))
+    return ContextBins(arrays["frequency"], arrays["bin"], header["split"], header["vocabulary"], str(path))
 
 
 @dataclass(frozen=True)
@@ -144,9 +145,9 @@ def _require_bins(name: str, kind: str, bins: ContextBins | None, stream: ScoreS
     if kind != "binned":
         raise InputError(f"{name}: {kind} weights have no use for {bins.path}; leave --bins out")
     require_same_vocabulary((bins.path, bins.vocabulary), (f"{stream.model} on {stream.split}", stream.vocabulary))
-    if bins.bin.size != stream.ln_prob.size:
+    if (bins.split, bins.bin.size) != (stream.split, stream.ln_prob.size):
         raise InputError(
-            f"{bins.path} bins {bins.bin.size} tokens but {stream.model} scores {stream.ln_prob.size} "
+            f"{bins.path} bins {bins.bin.size} tokens of {bins.split} but {stream.model} scores {stream.ln_prob.size} "
             f"of {stream.split}; give the context bins of {stream.split}"
         )
 

@@ -11,8 +11,6 @@ Configuration = Annotated[Path, Option(help="The experiment's resolved configura
 OutputDirectory = Annotated[Path, Option(help="Folder of the experiment's report.")]
 Figure = Annotated[Path, Option(help="Figure to write (SVG).")]
 Tables = Annotated[list[Path], Option(help="Table made by tabulate (CSV); repeat for the extra table.")]
-
-
 PaperTable = Annotated[Path | None, Option(help="The paper's table (CSV); column scores names our model.")]
 Perplexities = Annotated[Path, Option(help="Perplexities made by evaluate-perplexity (CSV).")]
 
@@ -159,7 +157,7 @@ def record_provenance(
 def write_report_page(
     configuration: Configuration,
     table: Annotated[Path, Option(help="The paper's table beside ours, made by tabulate (CSV).")],
-    extra: Annotated[Path, Option(help="The extra table made by tabulate (CSV).")],
+    extra: Annotated[Path, Option(help="The extra table made by tabulate-extra (CSV).")],
     corpus: Annotated[Path, Option(help="Corpus table made by tabulate-corpus (CSV).")],
     provenance: Annotated[Path, Option(help="Provenance made by record-provenance (JSON).")],
     output: Annotated[Path, Option(help="Page to write (Markdown).")],

@@ -55,7 +55,7 @@ def summary_markdown(experiment: dict, table: Sequence[Row], extra: Sequence[Row
     lines = [[label, *(cells[label] for cells in comparisons.values())] for label in labels]
     return (
         f"On test, the perplexity of the best n-gram is above that of the best network mixture by {n_gram_above}; that "
-        f"of the baseline by {baseline_above}. The best are chosen on validation, the paper's by the paper's numbers.\n\n"
+        f"of the baseline by {baseline_above}. The best are chosen on validation.\n\n"
         + markdown_table(["", *comparisons], lines)
     )
 

@@ -1,0 +1,475 @@
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from typer.testing import CliRunner
+
+from nplm.cli import app, main
+from nplm.errors import InputError
+from nplm.mixture import Mixture, write_mixture
+from nplm.perplexity import Perplexity
+from nplm.report import corpus_card, figures, latex, page, provenance, table_formats
+from nplm.report.history import read_histories
+from nplm.report.markdown import markdown_table
+from nplm.report.mixture_table import mixture_weights_markdown, tabulate_mixture_weights
+from nplm.report.table import NOT_RUN, PAPER_COLUMNS, read_paper, read_table, tabulate
+
+PAPER = """\
+scores,model,row,n,c,h,m,direct,mix,train_ppl,valid_ppl,test_ppl
+net,mlp,NET,5,,50,60,yes,no,180,290,270
+net_mix,mlp,NET mixed,5,,50,60,yes,yes,,260,250
+other_mix,mlp,OTHER mixed,5,,50,60,yes,yes,,265,245
+trigram,deleted_interpolation,Del. Int.,3,,,,,,31,350,340
+kn3,kneser_ney,Kneser-Ney back-off,3,,,,,,,330,320
+kn4,kneser_ney,Kneser-Ney back-off,4,,,,,,,331,300
+classes,class_based,class_based & 100%,3,500,,,,,,340,330
+"""
+EXPERIMENT = {
+    "models": {
+        "trigram": {"kind": "deleted_interpolation"},
+        "kn3": {"kind": "kneser_ney", "n": 3, "smoothing": "backoff"},
+        "kn4": {"kind": "kneser_ney", "n": 4, "smoothing": "backoff"},
+        "kn5": {"kind": "kneser_ney", "n": 5, "smoothing": "interpolated", "cutoffs": [1, 2]},
+        "net": {"kind": "nplm", "n": 5, "h": 50, "m": 60, "direct": True},
+        "other": {"kind": "nplm", "n": 5, "h": 50, "m": 60, "direct": True},
+    },
+    "mixtures": {
+        "net_mix": {"components": ["net", "trigram"], "weights": "fixed"},
+        "other_mix": {"components": ["other", "trigram"], "weights": "fixed"},
+        "net_learned": {"components": ["net", "kn5"], "weights": "learned"},
+        "ngrams": {"components": ["kn5", "trigram"], "weights": "binned"},
+    },
+    "exclude": ["other"],
+    "table": {"name": "table1", "paper": "paper.csv", "corpus": None, "baseline": "trigram"},
+    "training": {"epsilon_0": 0.005},
+}
+VALID = {
+    "trigram": 360, "kn3": 340, "kn4": 341, "kn5": 338, "net": 300, "net_mix": 280, "net_learned": 270, "ngrams": 345,
+}  # fmt: skip
+
+
+def perplexities(valid=VALID):
+    import math
+
+    factors = {"train": 0.5, "valid": 1, "test": 0.9}
+    return [
+        Perplexity(model, split, 100, -math.log(value * factor))
+        for model, value in valid.items()
+        for split, factor in factors.items()
+    ]
+
+
+@pytest.fixture
+def paper(tmp_path):
+    (tmp_path / "paper.csv").write_text(PAPER)
+    return read_paper(tmp_path / "paper.csv")
+
+
+@pytest.fixture
+def tables(paper):
+    return tabulate(EXPERIMENT, paper, perplexities())
+
+
+def row_of(rows, scores):
+    return next(row for row in rows if row["scores"] == scores)
+
+
+def test_table_has_the_papers_rows_in_its_order(tables, paper):
+    table, _ = tables
+    assert [row["row"] for row in table] == [row["row"] for row in paper]
+    assert {k: v for k, v in row_of(table, "kn3").items() if v} == {
+        "row": "Kneser-Ney back-off",
+        "model": "kneser_ney",
+        "variant": "backoff",
+        "n": "3",
+        "train_ppl": "170.0000",
+        "valid_ppl": "340.0000",
+        "test_ppl": "306.0000",
+        "paper_valid_ppl": "330",
+        "paper_test_ppl": "320",
+        "ratio_to_baseline": "0.9444",
+        "paper_ratio_to_baseline": "0.9412",
+        "family": "n-gram",
+        "scores": "kn3",
+    } | {"best_on_validation": "n-gram"}
+
+
+def test_rows_that_are_not_run_say_so(tables):
+    table, _ = tables
+    for scores in ("other_mix", "classes"):  # one needs an excluded model, the other is not configured
+        row = row_of(table, scores)
+        ours = ("train_ppl", "valid_ppl", "test_ppl", "ratio_to_baseline")
+        assert {row[column] for column in ours} == {NOT_RUN}
+        assert row["paper_test_ppl"] and row["paper_ratio_to_baseline"]
+
+
+def test_everything_else_that_is_configured_is_in_the_extra_table(tables):
+    _, extra = tables
+    assert [row["row"] for row in extra] == ["kn5", "other", "net_learned", "ngrams"]
+    assert row_of(extra, "other")["test_ppl"] == NOT_RUN
+    assert row_of(extra, "kn5")["variant"] == "interpolated, cutoffs = 1 2"
+    mixture = row_of(extra, "net_learned")
+    assert (mixture["variant"], mixture["weights"], mixture["mix"]) == ("net + kn5", "learned", "yes")
+    assert (mixture["n"], mixture["h"], mixture["m"], mixture["direct"]) == ("5", "50", "60", "yes")
+
+
+def test_a_row_added_to_the_configuration_is_a_row_of_the_table(paper):
+    more = {**EXPERIMENT, "models": {**EXPERIMENT["models"], "kn7": {"kind": "kneser_ney", "n": 7}}}
+    _, extra = tabulate(more, paper, perplexities({**VALID, "kn7": 333}))
+    assert row_of(extra, "kn7")["valid_ppl"] == "333.0000"
+
+
+def test_best_is_chosen_on_validation_and_marked(tables):
+    table, extra = tables
+    marked = {row["scores"]: row["best_on_validation"] for row in table + extra if row["best_on_validation"]}
+    assert marked == {
+        "net_mix": "network mixture",
+        "net_learned": "network mixture",  # better than the best of the paper's rows
+        "kn3": "n-gram",
+        "kn5": "n-gram",
+    }
+
+
+def test_mixture_of_ngrams_is_no_network(tables):
+    _, extra = tables
+    assert row_of(extra, "ngrams")["family"] == "n-gram"
+    assert row_of(extra, "net_learned")["family"] == "network"
+
+
+def test_model_that_is_not_the_papers_is_told(paper):
+    changed = json.loads(json.dumps(EXPERIMENT))
+    changed["models"]["net"]["h"] = 20
+    changed["mixtures"]["net_mix"]["weights"] = "learned"
+    table, _ = tabulate(changed, paper, perplexities())
+    assert row_of(table, "net")["differs"] == "here h = 20"
+    assert row_of(table, "net_mix")["differs"] == "here h = 20, here weights = learned"
+    assert row_of(table, "trigram")["differs"] == ""
+    assert "here h = 20" in table_formats.table_markdown(changed, table)
+
+
+def test_missing_perplexity_is_an_error_and_not_a_row_that_was_not_run(paper):
+    without = [p for p in perplexities() if (p.model, p.split) != ("kn4", "test")]
+    with pytest.raises(InputError, match="no perplexity of kn4 on test; evaluate it, or exclude it"):
+        tabulate(EXPERIMENT, paper, without)
+
+
+def test_perplexity_of_what_is_not_run_is_an_error(paper):
+    with pytest.raises(InputError, match="perplexity of other, which the configuration does not run"):
+        tabulate(EXPERIMENT, paper, perplexities({**VALID, "other": 300}))
+
+
+def test_paper_cell_that_is_no_number_is_named_with_its_line(tmp_path):
+    (tmp_path / "paper.csv").write_text(PAPER.replace("290", "29O"))
+    with pytest.raises(InputError, match=r"paper\.csv, line 2: valid_ppl is '29O'"):
+        read_paper(tmp_path / "paper.csv")
+
+
+def test_without_a_paper_all_rows_are_in_the_table():
+    table, extra = tabulate(EXPERIMENT, [], perplexities())
+    assert len(table) == 10 and extra == []
+    text = table_formats.table_markdown(EXPERIMENT, table) + page.summary_markdown(EXPERIMENT, table, extra)
+    assert "paper" not in text
+    assert "| net_learned" in text
+
+
+def test_csv_reads_back(tmp_path, tables):
+    table_formats.write_table(tmp_path, EXPERIMENT, tables[0])
+    table_formats.write_extra(tmp_path, EXPERIMENT, *tables)
+    assert read_table(tmp_path / "table1.csv") == tables[0]
+    assert read_table(tmp_path / "extra.csv") == tables[1]
+
+
+def test_markdown_marks_the_best_and_rounds(tables):
+    text = table_formats.table_markdown(EXPERIMENT, tables[0])
+    line = next(line for line in text.splitlines() if "NET mixed" in line)
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[0] == "**NET mixed**"
+    assert "**252.0**" in cells and "**0.778**" in cells and "**250**" in cells
+    assert "2 of 7 rows were not run, as the configuration lacks or excludes them: OTHER mixed, class_based" in text
+
+
+def test_markdown_columns_are_aligned():
+    text = markdown_table(["name", "x|y"], [["a", "1"], ["longer", "22"]])
+    assert text == "| name   | x\\|y |\n| ------ | ---: |\n| a      |    1 |\n| longer |   22 |\n"
+
+
+def test_latex_is_one_balanced_booktabs_table(tables):
+    text = table_formats.table_latex(EXPERIMENT, tables[0])
+    assert [text.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
+    columns = len(re.search(r"\\begin\{tabular\}\{(\w+)\}", text)[1])
+    body = text.split(r"\midrule\n".replace(r"\n", "\n"))[1].split(r"\bottomrule")[0].strip().splitlines()
+    assert len(body) == 7
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {columns - 1}
+    assert sum(map(int, re.findall(r"\\multicolumn\{(\d+)\}", text))) == columns
+    assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
+    assert r"class\_based \& 100\%" in text
+
+
+def test_latex_escapes_every_special_character():
+    assert latex.escape(r"a_b&c%$#{}~^\d") == (r"a\_b\&c\%\$\#\{\}\textasciitilde{}\textasciicircum{}\textbackslash{}d")
+
+
+def test_summary_compares_the_best_of_each_kind_on_test(tables):
+    text = page.summary_markdown(EXPERIMENT, *tables)
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+    column = {line[0]: line[1:] for line in cells}
+    assert column["best network mixture"] == ["NET mixed", "NET mixed", "net_learned"]
+    # The paper's best are those with the lowest validation perplexity, not the lowest on test.
+    assert column["best network mixture, test"] == ["250", "252.0", "243.0"]
+    assert column["best n-gram"] == ["Kneser-Ney back-off, n=3", "Kneser-Ney back-off, n=3", "kn5"]
+    assert column["best n-gram above best network mixture, test"] == ["28.0 %", "21.4 %", "25.2 %"]
+    assert column["baseline above best network mixture, test"] == ["36.0 %", "28.6 %", "33.3 %"]
+
+
+def test_summary_of_a_run_without_networks_says_so(paper):
+    ngrams_only = {**EXPERIMENT, "exclude": ["net", "other"]}
+    tables = tabulate(ngrams_only, paper, perplexities({m: v for m, v in VALID.items() if "net" not in m}))
+    text = page.summary_markdown(ngrams_only, *tables)
+    assert "above that of the best network mixture by 28.0 % (paper), not run (ours" in text
+
+
+def test_corpus_table_stands_beside_the_papers_counts():
+    card = {"tokens": 1161192, "source": "path /home/somebody/brown", "marks": [], "train_rare_rate": 0.0492, "new": 1}
+    rows = corpus_card.tabulate_corpus(card, {"tokens": "1181041"})
+    assert [(row["ours"], row["paper"]) for row in rows] == [
+        ("1161192", "1181041"), ("path …/brown", ""), ("none", ""), ("0.0492", ""), ("1", "")
+    ]  # fmt: skip
+    text = corpus_card.corpus_markdown(rows)
+    assert "1,161,192 | 1,181,041" in text and "4.92 %" in text and "| new " in text
+
+
+def test_paper_count_that_the_card_lacks_is_refused():
+    with pytest.raises(InputError, match="'token' is not on the corpus card"):
+        corpus_card.tabulate_corpus({"tokens": 1}, {"token": "1"})
+
+
+MIXTURES = [
+    Mixture("half", "fixed", ["net", "trigram"], [[0.5, 0.5]], [0.5, 0.5], [100], None, [-5.0], "hash", "valid"),
+    Mixture(
+        name="by_bin",
+        kind="binned",
+        components=["net", "trigram"],
+        weights=[[0.5, 0.5], [0.25, 0.75], [0.9, 0.1]],
+        pooled_weights=[0.6, 0.4],
+        tokens_per_bin=[0, 40, 60],
+        frequency_range_per_bin=[None, [3, 9], [0, 0]],
+        mean_ln_prob_per_iteration=[-5.0, -4.9],
+        vocabulary="hash",
+        fitted_on="valid",
+    ),
+]
+
+
+def test_mixture_weights_are_listed_by_bin_rare_contexts_first():
+    rows = tabulate_mixture_weights(MIXTURES)
+    assert [(r["mixture"], r["bin"], r["tokens"], r["weight"]) for r in rows if r["component"] == "net"] == [
+        ("half", "", 100, "0.500000"),
+        ("by_bin", 2, 60, "0.900000"),
+        ("by_bin", 1, 40, "0.250000"),
+        ("by_bin", "pooled", 0, "0.600000"),
+    ]
+    text = mixture_weights_markdown([{column: str(cell) for column, cell in row.items()} for row in rows])
+    assert re.search(r"by_bin .* 0\.250 \+ 0\.750 \| +1 \| +3–9 \| +40 \|", text)
+
+
+HISTORY = """\
+epoch,train_perplexity,valid_perplexity,precision,seconds_training,seconds_communication,best
+1,900.0,500.0,float32,10.5,1.0,0
+2,400.0,350.0,float32,10.0,1.5,1
+3,300.0,360.0,float32,10.0,1.5,0
+"""
+
+
+@pytest.fixture
+def histories(tmp_path):
+    paths = [tmp_path / network / "history.csv" for network in ("net", "other")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(HISTORY)
+    return read_histories(paths)
+
+
+def text_of(path):
+    """The words in an SVG file, which parses as XML."""
+    return [element.text for element in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")]
+
+
+@pytest.fixture
+def drawings(tables, histories):
+    weights = [{k: str(v) for k, v in row.items()} for row in tabulate_mixture_weights(MIXTURES)]
+    return {
+        "learning_curves": lambda path: figures.plot_learning_curves(path, histories),
+        "perplexity": lambda path: figures.plot_perplexity(path, tables),
+        "mixture_weights": lambda path: figures.plot_mixture_weights(path, weights),
+        "classes": lambda path: figures.plot_classes(path, tables[0]),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("learning_curves", ["net: 350.0 on validation after epoch 2", "chosen epoch", "validation"]),
+        ("perplexity", ["Kneser-Ney back-off, n=4", "kn5", "net_learned", "ours", "paper"]),
+        ("mixture_weights", ["net in by_bin", "0", "3–9"]),
+        ("classes", ["500", "paper, n = 3"]),
+    ],
+)
+def test_figure_says_what_it_shows_as_text_and_is_the_same_every_time(tmp_path, drawings, name, words):
+    drawings[name](tmp_path / "first.svg")
+    drawings[name](tmp_path / "second.svg")
+    assert (tmp_path / "first.svg").read_bytes() == (tmp_path / "second.svg").read_bytes()
+    assert set(words) <= set(text_of(tmp_path / "first.svg"))
+
+
+def test_row_far_worse_than_the_others_is_written_at_the_edge(tmp_path, paper):
+    tables = tabulate(EXPERIMENT, paper, perplexities({**VALID, "kn5": 2000}))
+    figures.plot_perplexity(tmp_path / "p.svg", tables)
+    assert "ours: 1800 →" in text_of(tmp_path / "p.svg")
+
+
+def test_figures_of_nothing_are_refused(tmp_path, tables):
+    with pytest.raises(InputError, match="none of the mixtures has a weight per bin"):
+        figures.plot_mixture_weights(tmp_path / "f.svg", [])
+    with pytest.raises(InputError, match="no row of the tables has a number of classes"):
+        figures.plot_classes(tmp_path / "f.svg", tables[1])
+    with pytest.raises(InputError, match="no row of the tables has a test perplexity"):
+        figures.plot_perplexity(tmp_path / "f.svg", [[]])
+    assert not (tmp_path / "f.svg").exists()
+
+
+def test_history_that_is_broken_is_named(tmp_path):
+    (tmp_path / "history.csv").write_text(HISTORY.replace("500.0", "nought"))
+    with pytest.raises(InputError, match=r"history\.csv: valid_perplexity is 'nought'"):
+        read_histories([tmp_path / "history.csv"])
+    (tmp_path / "history.csv").write_text(HISTORY.splitlines()[0] + "\n")
+    with pytest.raises(InputError, match="has no epochs"):
+        read_histories([tmp_path / "history.csv"])
+
+
+def test_training_is_summed_over_epochs(histories):
+    assert provenance.training_record(histories)[0] == {
+        "network": "net",
+        "epochs": 3,
+        "chosen_epoch": 2,
+        "seconds_training": 30.5,
+        "seconds_communication": 4.0,
+    }
+
+
+def test_benchmarks_are_named_by_stage_and_job(tmp_path):
+    for name, seconds, memory in (("score/net.test", 1.5, "200.5"), ("score/kn3.test", 0.5, "-"), ("tabulate", 2, "9")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.tsv").write_text(f"s\tmax_rss\n{seconds}\t{memory}\n")
+    jobs = provenance.read_benchmarks(tmp_path)
+    assert [(j["stage"], j["job"], j["seconds"], j["memory_mib"]) for j in jobs] == [
+        ("score", "kn3.test", 0.5, None),
+        ("score", "net.test", 1.5, 200.5),
+        ("tabulate", "", 2.0, 9.0),
+    ]
+
+
+def git(directory, *arguments):
+    identity = ["-c", "user.name=n", "-c", "user.email=e"]
+    return subprocess.run(["git", *identity, *arguments], cwd=directory, check=True, capture_output=True, text=True)
+
+
+def test_git_state_tells_commit_and_changes_but_for_the_reports(tmp_path):
+    git(tmp_path, "init", "-q")
+    (tmp_path / "code.py").write_text("1")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    commit = git(tmp_path, "rev-parse", "HEAD").stdout.strip()
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "new.csv").write_text("")
+    assert provenance.git_state(tmp_path) == {"commit": commit, "dirty": False}
+    (tmp_path / "code.py").write_text("2")
+    assert provenance.git_state(tmp_path) == {"commit": commit, "dirty": True}
+
+
+def test_git_state_outside_a_checkout_is_unknown(tmp_path):
+    assert provenance.git_state(tmp_path) == {"commit": None, "dirty": None}
+
+
+@pytest.fixture
+def made(tmp_path, paper):
+    """The inputs of all report commands, as files."""
+    (tmp_path / "configuration.json").write_text(json.dumps(EXPERIMENT))
+    from nplm.perplexity import write_perplexities
+
+    write_perplexities(tmp_path / "perplexity.csv", perplexities())
+    (tmp_path / "corpus.json").write_text(json.dumps({"tokens": 7, "vocabulary": "hash"}))
+    (tmp_path / "vocabulary.tsv").write_text("id\tword\tcount\n0\t<rare>\t3\n1\tthe\t2\n")
+    (tmp_path / "retrieved.json").write_text(json.dumps({"source": f"path {tmp_path}", "sha256": "12ab"}))
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "score.tsv").write_text("s\tmax_rss\n1.5\t20\n")
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "history.csv").write_text(HISTORY)
+    for mixture in MIXTURES:
+        write_mixture(tmp_path / f"{mixture.name}.json", mixture)
+    return tmp_path
+
+
+COMMANDS = """\
+tabulate --configuration configuration.json --paper paper.csv --perplexity perplexity.csv --output-directory report
+tabulate-extra --configuration configuration.json --paper paper.csv --perplexity perplexity.csv \
+--output-directory report
+tabulate-corpus --card corpus.json --output-directory report
+tabulate-mixture-weights --mixture half.json --mixture by_bin.json --output-directory report
+plot-learning-curves --history net/history.csv --output report/learning_curves.svg
+plot-perplexity --table report/table1.csv --table report/extra.csv --output report/perplexity.svg
+plot-mixture-weights --weights report/mixture_weights.csv --output report/mixture_weights.svg
+plot-classes --table report/table1.csv --output report/classes.svg
+record-provenance --configuration configuration.json --vocabulary vocabulary.tsv --retrieved retrieved.json \
+--benchmarks benchmarks --history net/history.csv --output-directory report
+write-report-page --configuration configuration.json --table report/table1.csv --extra report/extra.csv \
+--corpus report/corpus.csv --provenance report/provenance.json --mixture-weights report/mixture_weights.csv \
+--figure report/perplexity.svg --output report/README.md
+"""
+
+
+def test_commands_make_the_report_from_files_alone(made, monkeypatch):
+    monkeypatch.chdir(made)
+    for command in COMMANDS.splitlines():
+        result = CliRunner().invoke(app, command.split())
+        assert result.exit_code == 0, (command, result.output, result.exception)
+    report = made / "report"
+    assert {path.name for path in report.iterdir()} == {
+        *("table1.csv", "table1.md", "table1.tex", "extra.csv", "extra.md", "corpus.csv", "corpus.md"),
+        *("mixture_weights.csv", "mixture_weights.md", "provenance.json", "provenance.md", "README.md"),
+        *("learning_curves.svg", "perplexity.svg", "mixture_weights.svg", "classes.svg"),
+    }
+    text = (report / "README.md").read_text()
+    assert text.startswith("# Results: report\n\n## Summary\n")
+    assert "![perplexity](perplexity.svg)" in text
+    for part in ("table1", "extra", "corpus", "mixture_weights", "provenance"):
+        assert (report / f"{part}.md").read_text().split("\n\n", 1)[1] in text
+    record = json.loads((report / "provenance.json").read_text())
+    assert record["corpus"]["sha256"] == "12ab" and record["versions"]["torch"]
+    assert record["training"][0]["network"] == "net" and record["jobs"][0]["seconds"] == 1.5
+    # Published: nothing of whose machine it was.
+    for path in report.iterdir():
+        assert str(made.parent) not in path.read_text(), path.name
+
+
+@pytest.mark.parametrize("missing", ["configuration.json", "paper.csv", "perplexity.csv"])
+def test_missing_input_ends_in_one_line(made, monkeypatch, capsys, missing):
+    monkeypatch.chdir(made)
+    (made / missing).unlink()
+    monkeypatch.setattr(sys, "argv", ["nplm", *COMMANDS.splitlines()[0].split()])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == f"nplm: error: {missing}: no such file; make it first, or give another path\n"
+    assert not (made / "report").exists()
+
+
+def test_paper_columns_are_those_of_the_tables_kept_in_the_repository():
+    from pathlib import Path
+
+    directory = Path(__file__).parent.parent / "workflow" / "paper"
+    rows = read_paper(directory / "table1_brown.csv")
+    assert len(rows) == 21 and set(rows[0]) == set(PAPER_COLUMNS)
+    assert corpus_card.read_paper_counts(directory / "corpus_brown.csv")["tokens"] == "1181041"
