@@ -3,6 +3,7 @@
 # Inputs:  the Brown corpus as published, or any plain-text files (config key `corpus`)
 # Outputs: resources/brown/                               the 500 files, and where they came from
 #          results/{experiment}/tokens.txt                one sentence a line
+#          results/{experiment}/tokens.json               what was read, and how
 #          results/{experiment}/vocabulary.tsv            id, word, count
 #          results/{experiment}/{split}.safetensors       word ids of train, valid and test
 #          results/{experiment}/corpus.json               the corpus card
@@ -31,6 +32,7 @@ rule tokenize_corpus:
         files=corpus_files,
     output:
         tokens="results/{experiment}/tokens.txt",
+        record="results/{experiment}/tokens.json",
     log:
         "results/{experiment}/logs/tokenize_corpus.log",
     benchmark:
@@ -42,7 +44,8 @@ rule tokenize_corpus:
         files=lambda wildcards, input: options(input=list(input.files)),
         options=tokenization_options,
     shell:
-        "nplm tokenize-corpus {params.files} {params.options} --output {output.tokens:q} 2>&1 | tee {log:q}"
+        "nplm tokenize-corpus {params.files} {params.options} --output {output.tokens:q} --record {output.record:q}"
+        " 2>&1 | tee {log:q}"
 
 
 rule build_vocabulary:
@@ -69,6 +72,7 @@ rule encode_corpus:
     """Split the stream of word ids into train, valid and test, and write the corpus card."""
     input:
         tokens="results/{experiment}/tokens.txt",
+        record="results/{experiment}/tokens.json",
         vocabulary="results/{experiment}/vocabulary.tsv",
     output:
         train="results/{experiment}/train.safetensors",
@@ -86,5 +90,6 @@ rule encode_corpus:
         directory=lambda wildcards, output: Path(output.card).parent,
         options=split_options,
     shell:
-        "nplm encode-corpus --tokens {input.tokens:q} --vocabulary {input.vocabulary:q} {params.options}"
+        "nplm encode-corpus --tokens {input.tokens:q} --record {input.record:q} --vocabulary {input.vocabulary:q}"
+        " {params.options}"
         " --output-directory {params.directory:q} 2>&1 | tee {log:q}"
