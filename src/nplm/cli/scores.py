@@ -1,11 +1,14 @@
 """Subcommands that make and combine score streams: score, fit-mixture, mix, evaluate-perplexity."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
 from nplm.cli import app
+
+if TYPE_CHECKING:
+    from nplm.scores import ScoreStream
 
 
 @app.command("score")
@@ -16,14 +19,13 @@ def score(
     output: Annotated[Path, Option(help="Score stream to write: ln P of every token, in nats.")],
 ) -> None:
     """Score every token of a split with a model."""
-    from nplm.perplexity import perplexity
     from nplm.scorers import load_scorer
     from nplm.scores import score, write_scores
     from nplm.streams import read_split
 
     stream = score(load_scorer(model), read_split(split), name)
     write_scores(output, stream)
-    print(f"{output}: {name} on {stream.split}, {stream.ln_prob.size} tokens, {_summary(perplexity(stream))}")
+    _print_summary(output, stream)
 
 
 @app.command("fit-mixture")
@@ -56,12 +58,11 @@ def mix(
 ) -> None:
     """Mix score streams of one split with a mixture's weights."""
     from nplm.mixture import mix, read_context_bins, read_mixture
-    from nplm.perplexity import perplexity
     from nplm.scores import read_aligned_scores, write_scores
 
     stream = mix(read_mixture(mixture), read_aligned_scores(component), bins and read_context_bins(bins))
     write_scores(output, stream)
-    print(f"{output}: {stream.model} on {stream.split}, {stream.ln_prob.size} tokens, {_summary(perplexity(stream))}")
+    _print_summary(output, stream)
 
 
 @app.command("evaluate-perplexity")
@@ -79,5 +80,8 @@ def evaluate_perplexity(
     print(f"{output}: {len(perplexities)} perplexities of {models} models and mixtures")
 
 
-def _summary(p) -> str:
-    return f"perplexity {p.perplexity:.2f}"
+def _print_summary(output: Path, stream: "ScoreStream") -> None:
+    from nplm.perplexity import perplexity
+
+    p = perplexity(stream)
+    print(f"{output}: {p.model} on {p.split}, {p.tokens} tokens, perplexity {p.perplexity:.2f}")
