@@ -13,8 +13,8 @@ import numpy as np
 from nplm.errors import InputError
 from nplm.streams import NO_TOKEN
 
-MISSING = -1
-"""The number of an n-gram that is not in the table."""
+MISSING = NO_TOKEN
+"""The number of an n-gram that is not in the table, as of the unigram of a place before the stream's start."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,17 @@ def count_ngrams(tokens: np.ndarray, vocabulary_size: int, n: int) -> list[Ngram
         )
     if T * vocabulary_size >= 2**63:
         raise InputError(f"{T} tokens of {vocabulary_size} words exceed 63-bit keys; count a shorter stream")
+    words = np.asarray(tokens, dtype=np.int64)
     tables = [
         NgramTable(
             keys=np.arange(vocabulary_size),
-            counts=np.bincount(tokens, minlength=vocabulary_size),
+            counts=np.bincount(words, minlength=vocabulary_size),
             histories=np.zeros(vocabulary_size, dtype=np.int64),
         )
     ]
-    numbers = np.asarray(tokens, dtype=np.int64)  # of the (k-1)-gram at each place where one is, in the stream's order
+    numbers = words  # of the (k-1)-grams of the stream, one after the other
     for k in range(2, n + 1):
-        keys, order = _sort(numbers[1:] * vocabulary_size + tokens[: T - k + 1])
+        keys, order = _sort(numbers[1:] * vocabulary_size + words[: T - k + 1])
         first_of_kind = np.append(True, keys[1:] != keys[:-1])
         starts = np.flatnonzero(first_of_kind)
         tables.append(
@@ -72,9 +73,8 @@ def count_ngrams(tokens: np.ndarray, vocabulary_size: int, n: int) -> list[Ngram
 def _sort(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The keys (int64 ≥ 0) in increasing order, and where each one was."""
     position_bits = len(keys).bit_length()
-    if (
-        int(keys.max()).bit_length() + position_bits <= 63
-    ):  # sorting key and position as one number is three times faster
+    if int(keys.max()).bit_length() + position_bits <= 63:
+        # Key and position sort as one number, three times faster than finding the order of the keys.
         keys = (keys << position_bits) + np.arange(len(keys))
         keys.sort()
         return keys >> position_bits, keys & ((1 << position_bits) - 1)
@@ -91,9 +91,7 @@ def extend(keys: np.ndarray, suffixes: np.ndarray, words: np.ndarray, vocabulary
     numbers = np.full(len(suffixes), MISSING, dtype=np.int64)
     asked = np.flatnonzero((suffixes != MISSING) & (words != NO_TOKEN))
     wanted = suffixes[asked] * vocabulary_size + words[asked]
-    order = np.argsort(
-        wanted
-    )  # searches in increasing order find their part of the table in the cache: six times faster
+    order = np.argsort(wanted)  # searching in increasing order stays within the cache: six times faster in large tables
     asked, wanted = asked[order], wanted[order]
     at = np.searchsorted(keys, wanted)
     found = at < len(keys)
@@ -107,8 +105,7 @@ def find(tables_keys: list[np.ndarray], ngrams: np.ndarray, vocabulary_size: int
 
     `tables_keys` are the keys of the tables of orders 1 … k at least.
     """
-    words = ngrams[:, -1].astype(np.int64)
-    numbers = np.where(words == NO_TOKEN, MISSING, words)
+    numbers = ngrams[:, -1].astype(np.int64)
     for k in range(2, ngrams.shape[1] + 1):
         numbers = extend(tables_keys[k - 1], numbers, ngrams[:, -k], vocabulary_size)
     return numbers

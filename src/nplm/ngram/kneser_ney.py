@@ -18,7 +18,6 @@ import numpy as np
 from nplm.arrays import read_arrays, write_arrays
 from nplm.errors import InputError
 from nplm.ngram.counts import MISSING, NgramTable, count_ngrams, extend, find
-from nplm.streams import NO_TOKEN
 
 SMOOTHINGS = ("backoff", "interpolated")
 FALLBACK_DISCOUNTS = np.array([0.5, 1.0, 1.5])
@@ -56,7 +55,7 @@ class KneserNey:
         result = self.ngram_ln_prob[0][ngrams]
         if self.n == 1:
             return result
-        histories = np.where(contexts[:, -1] == NO_TOKEN, MISSING, contexts[:, -1]).astype(np.int64)
+        histories = contexts[:, -1].astype(np.int64)
         for k in range(2, self.n + 1):
             ngrams = extend(self.keys[k - 1], ngrams, contexts[:, 1 - k], V)
             seen = ngrams != MISSING
