@@ -1,0 +1,165 @@
+"""How near the training's update comes to the machine's matrix-multiply rate, and how far it is from plain PyTorch.
+
+    python benchmarks/train.py --output benchmarks/results/train.csv
+    mpiexec -n 2 python -m mpi4py benchmarks/train.py --ranks 2 --threads 1 --output benchmarks/results/train_2.csv
+
+Arithmetic of an example: 6 |V| (h + (n-1) m direct) operations, the three products of the output layer. For each shape
+and precision it measures, in interleaved repeats, (a) those three products alone, on the same operands and buffers'
+sizes, (b) our update, (c) the update that a user would write with nn.Embedding, nn.Linear, cross_entropy, backward and
+SGD with weight decay, at the same batch. Medians; rates in operations of (a)'s count per second.
+"""
+
+import argparse
+import csv
+import os
+import platform
+import statistics
+import time
+from pathlib import Path
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+import torch
+from torch import nn
+
+from nplm.files import complete_file
+from nplm.neural.kernels import set_threads
+from nplm.neural.network import Shape, initial_parameters
+from nplm.neural.output_parallel import PRECISIONS, OutputParallel
+from nplm.neural.ranks import connect
+
+SHAPES = {
+    "MLP1": Shape(17905, 5, 50, 60, True),
+    "MLP9": Shape(17905, 5, 100, 30, False),
+    "AP News": Shape(17964, 6, 60, 100, True),
+}
+
+
+class PlainNetwork(nn.Module):
+    """The network as a PyTorch user would write it."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        width = shape.input_width
+        self.C = nn.Embedding(shape.vocabulary_size, shape.m)
+        self.hidden = nn.Linear(width, shape.h)
+        self.output = nn.Linear(shape.h, shape.vocabulary_size)
+        self.direct = nn.Linear(width, shape.vocabulary_size, bias=False) if shape.direct else None
+
+    def forward(self, contexts: torch.Tensor) -> torch.Tensor:
+        x = self.C(contexts).flatten(1)
+        y = self.output(torch.tanh(self.hidden(x)))
+        return y + self.direct(x) if self.direct else y
+
+
+def plain_update(network: PlainNetwork, optimizer: torch.optim.Optimizer, contexts, words) -> None:
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(network(contexts), words, reduction="sum").backward()
+    optimizer.step()
+
+
+def products(shape: Shape, rows: int, K: int, precision: str):
+    """The three products of the output layer, as a function without arguments."""
+    F = shape.output_width - 1
+    dtype = PRECISIONS[precision]
+    Z, U, E = torch.randn(K, F).to(dtype), torch.randn(rows, F).to(dtype), torch.rand(K, rows).to(dtype)
+    Y, dU, dZ = torch.empty_like(E), torch.empty_like(U), torch.empty_like(Z)
+
+    def multiply() -> None:
+        torch.mm(Z, U.T, out=Y)
+        torch.mm(E, U, out=dZ)
+        torch.mm(E.T, Z, out=dU)
+
+    return multiply
+
+
+def interleaved_medians(work: dict, repeats: int) -> dict[str, float]:
+    """Median seconds of one call of each function, one call of each in turn, after three that do not count."""
+    seconds = {name: [] for name in work}
+    for repeat in range(-3, repeats):
+        for name, function in work.items():
+            start = time.perf_counter()
+            function()
+            if repeat >= 0:
+                seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--examples-per-update", type=int, default=128)
+    parser.add_argument("--repeats", type=int, default=41)
+    parser.add_argument("--output", type=Path, required=True)
+    arguments = parser.parse_args()
+    K = arguments.examples_per_update
+    ranks = connect(arguments.ranks)
+    set_threads(arguments.threads)
+    torch.set_flush_denormal(True)
+    generator = torch.Generator().manual_seed(1)
+
+    records = []
+    for name, shape in SHAPES.items():
+        contexts = torch.randint(0, shape.vocabulary_size, (K, shape.n - 1), generator=generator)
+        words = torch.randint(0, shape.vocabulary_size, (K,), generator=generator)
+        work, networks = {}, {}
+        for precision in ("float32", "bfloat16"):
+            network = OutputParallel(shape, initial_parameters(shape, 1), ranks, precision, K)
+
+            def update(network=network, contexts=contexts, words=words) -> None:
+                network.forward(contexts, words)
+                network.update(1e-3, 1e-4)
+
+            networks[precision] = network
+            work[f"ours {precision}"] = update
+            work[f"products {precision}"] = products(shape, len(network.rows), K, precision)
+        if ranks.size == 1:
+            plain = PlainNetwork(shape)
+            optimizer = torch.optim.SGD(plain.parameters(), lr=1e-3, weight_decay=1e-4)
+            work["plain PyTorch float32"] = lambda: plain_update(plain, optimizer, contexts, words)  # noqa: B023
+        seconds = interleaved_medians(work, arguments.repeats)
+
+        operations = 6 * shape.vocabulary_size * (shape.output_width - 1) * K
+        plain_seconds = seconds.get("plain PyTorch float32")
+        for precision in ("float32", "bfloat16"):
+            ours, floor = seconds[f"ours {precision}"], seconds[f"products {precision}"]
+            records.append(
+                {
+                    "network": name,
+                    "precision": precision,
+                    "ranks": ranks.size,
+                    "threads": arguments.threads,
+                    "K": K,
+                    "products_gflops": round(operations / floor / 1e9, 1),
+                    "update_gflops": round(operations / ours / 1e9, 1),
+                    "update_tokens_per_second": round(K / ours),
+                    "plain_tokens_per_second": round(K / plain_seconds) if plain_seconds else "",
+                    "share_of_products_rate": round(floor / ours, 3),
+                    "times_plain_pytorch": round(plain_seconds / ours, 2) if plain_seconds else "",
+                    "times_our_float32": round(seconds["ours float32"] / ours, 2),
+                    "processor": processor(),
+                    "torch": torch.__version__,
+                }
+            )
+            if ranks.rank == 0:
+                print(
+                    {key: value for key, value in records[-1].items() if key not in ("processor", "torch")}, flush=True
+                )
+    if ranks.rank == 0:
+        with complete_file(arguments.output) as partial, open(partial, "w", newline="") as file:
+            writer = csv.DictWriter(file, records[0], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(records)
+        print(f"wrote {arguments.output}")
+
+
+if __name__ == "__main__":
+    main()
