@@ -1,0 +1,210 @@
+"""The whole workflow on a corpus made here: it finishes, and afterwards reruns exactly what a change touches."""
+
+import csv
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+
+CONFIG = """
+run: [tiny]
+mpi: {ranks: 1, launcher: mpiexec, threads: 1}
+experiments:
+  tiny:
+    seed: 1
+    corpus: {source: text, path: [text.txt], sha256: null, tokenizer: spaces, marks: none}
+    splits: {train: 3000, valid: 500}
+    vocabulary: {scope: corpus, rare_threshold: 1}
+    training: {epsilon_0: 0.01, r: 0, weight_decay: 0, K: 16, epochs: 2, patience: null, precision: float32}
+    models:
+      deleted_interpolation: {kind: deleted_interpolation}
+      kn2: {kind: kneser_ney, n: 2, smoothing: interpolated, undefined_discounts: fallback}
+      kn3: {kind: kneser_ney, n: 3, smoothing: interpolated, undefined_discounts: fallback}
+      MLP7: {kind: nplm, n: 3, h: 4, m: 3, direct: true}
+      MLP9: {kind: nplm, n: 4, h: 5, m: 3, direct: false}
+    mixtures:
+      MLP8: {components: [MLP7, deleted_interpolation], weights: fixed}
+      MLP9_binned: {components: [MLP9, deleted_interpolation], weights: binned}
+      kn3_learned: {components: [kn3, kn2], weights: learned}
+    exclude: [kn3]
+    table:
+      name: table1
+      paper: workflow/paper/table1_brown.csv
+      corpus: workflow/paper/corpus_brown.csv
+      baseline: deleted_interpolation
+"""
+
+
+def snakemake(directory: Path, *arguments: str) -> str:
+    """Run Snakemake in a folder of its own; its output. A failure shows all of it."""
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--snakefile",
+        ROOT / "Snakefile",
+        "--directory",
+        directory,
+        "--cores",
+        "2",
+    ]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    run = subprocess.run(
+        [*command, *arguments],
+        env={**os.environ, "PATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout
+    return run.stdout
+
+
+def planned(directory: Path, *arguments: str) -> set[str]:
+    """The jobs that Snakemake would run: the rule's name, with its model or mixture where it has one."""
+    output = snakemake(directory, "--dry-run", *arguments)
+    jobs = re.findall(r"^(?:local)?rule (\w+):\n((?: +.*\n)+)", output, re.M)
+    wildcards = [(rule, re.search(r"wildcards: .*(?:model|mixture)=([\w.-]+)", text)) for rule, text in jobs]
+    return {f"{rule} {match[1]}" if match else rule for rule, match in wildcards}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """A folder in which the workflow has run to its end."""
+    directory = tmp_path_factory.mktemp("workflow of spaces")
+    chance = random.Random(1)
+    words = [f"word{i}" for i in range(60)]
+    text = [chance.choices(words, [1 / (i + 1) for i in range(60)], k=10) for _ in range(400)]
+    (directory / "text.txt").write_text("".join(" ".join(sentence) + "\n" for sentence in text))
+    (directory / "config.yaml").write_text(CONFIG)
+    snakemake(directory)
+    return directory
+
+
+@pytest.fixture
+def changed(finished):
+    """Writes a changed configuration, for the time of a test."""
+
+    def change(path: str, value: object) -> None:
+        config = yaml.safe_load(CONFIG)
+        *parents, key = path.split(".")
+        block = config
+        for parent in parents:
+            block = block[parent]
+        block[key] = value
+        (finished / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+
+    yield change
+    (finished / "config.yaml").write_text(CONFIG)
+
+
+def test_the_table_holds_every_row_that_was_run(finished):
+    with open(finished / "reports/tiny/table1.csv", newline="") as file:
+        test_ppl = {row["row"]: row["test_ppl"] for row in csv.DictReader(file)}
+    ran = {row for row, value in test_ppl.items() if value != "not run"}
+    assert ran == {"MLP7", "MLP8", "MLP9", "Del. Int."}
+    assert all(1 < float(test_ppl[row]) < 61 for row in ran)
+
+
+def test_a_finished_tree_has_nothing_to_do(finished):
+    assert "Nothing to be done" in snakemake(finished, "--dry-run")
+
+
+def test_nothing_but_results_and_reports_is_left_behind(finished):
+    assert {path.name for path in finished.iterdir()} == {"text.txt", "config.yaml", "results", "reports", ".snakemake"}
+
+
+def test_a_changed_learning_rate_reruns_training_and_what_follows(finished, changed):
+    changed("experiments.tiny.models.MLP9.epsilon_0", 0.02)
+    assert planned(finished) == {
+        "write_configuration",
+        "train_nplm MLP9",
+        "score MLP9",
+        "fit_mixture MLP9_binned",
+        "mix MLP9_binned",
+        "evaluate_perplexity",
+        "tabulate",
+        "tabulate_extra",
+        "tabulate_mixture_weights",
+        "plot_perplexity",
+        "plot_learning_curves",
+        "plot_mixture_weights",
+        "record_provenance",
+        "write_report_page",
+        "all",
+    }
+
+
+def test_a_new_model_reruns_no_other(finished, changed):
+    changed("experiments.tiny.exclude", [])
+    jobs = planned(finished)
+    assert {"fit_kneser_ney kn3", "score kn3", "fit_mixture kn3_learned", "mix kn3_learned"} < jobs
+    assert not {job for job in jobs if re.match(r"(fit_|train_|score|mix )", job) and "kn3" not in job}
+
+
+def test_ranks_and_launcher_rerun_nothing(finished, changed):
+    changed("mpi", {"ranks": 2, "launcher": "srun", "threads": 1})
+    assert "Nothing to be done" in snakemake(finished, "--dry-run")
+
+
+def test_threads_rerun_nothing(finished, changed):
+    changed("mpi.threads", 2)
+    assert "Nothing to be done" in snakemake(finished, "--dry-run")
+
+
+def test_two_ranks_train_the_same_network(finished, changed, tmp_path):
+    directory = tmp_path / "two"
+    changed("mpi.ranks", 2)
+    shutil.copytree(finished, directory)
+    shutil.rmtree(directory / "results/tiny/checkpoints")
+    history = "results/tiny/models/MLP9/history.csv"
+    output = snakemake(directory, "--forcerun", "train_nplm", "--", history)
+    assert re.search(r"^ +threads: 2$", output, re.M), "a rank is a core of this machine"
+    assert "2 rank(s)" in (directory / "results/tiny/logs/train_nplm/MLP9.log").read_text()
+    with open(finished / history, newline="") as one, open(directory / history, newline="") as two:
+        for row_of_one, row_of_two in zip(csv.DictReader(one), csv.DictReader(two), strict=True):
+            assert float(row_of_two["valid_perplexity"]) == pytest.approx(
+                float(row_of_one["valid_perplexity"]), rel=1e-3
+            )
+
+
+def test_the_snakemake_report_shows_every_table_and_figure(finished):
+    snakemake(finished, "--report", "report.html")
+    page = (finished / "report.html").read_text()
+    (finished / "report.html").unlink()
+    for path in (finished / "reports/tiny").iterdir():
+        if path.suffix in {".csv", ".svg"}:
+            assert path.name in page
+
+
+@pytest.mark.parametrize("name", [None, "quick"])
+def test_the_configurations_that_ship_plan_every_model(tmp_path, name):
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+    arguments = ["--configfile", str(ROOT / f"workflow/configs/{name}.yaml")] if name else []
+    jobs = planned(tmp_path, *arguments)
+    assert {"retrieve_corpus", "fit_deleted_interpolation deleted_interpolation", "mix MLP10"} < jobs
+    networks = {job.split()[1] for job in jobs if job.startswith("train_nplm")}
+    assert networks == ({"MLP9"} if name == "quick" else {"MLP1", "MLP3", "MLP5", "MLP7", "MLP9"})
+
+
+def test_choosing_the_learning_rate_does_not_look_at_the_test_split(tmp_path):
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+    config = ROOT / "workflow/configs/learning_rate.yaml"
+    jobs = planned(tmp_path, "reports/learning_rate/learning_curves.svg", "--configfile", str(config))
+    assert len([job for job in jobs if job.startswith("train_nplm")]) == 4
+    assert not [job for job in jobs if job.startswith(("score", "fit_"))]
+
+
+def test_a_mistake_in_the_configuration_ends_the_run_in_one_line(tmp_path):
+    (tmp_path / "config.yaml").write_text(CONFIG.replace("epochs:", "epohcs:"))
+    with pytest.raises(AssertionError, match=r"config: experiments\.tiny\.training: unknown key 'epohcs'"):
+        snakemake(tmp_path, "--dry-run")
