@@ -8,6 +8,7 @@ from nplm.errors import InputError
 from nplm.scores import Scorer
 
 READERS = {
+    "class_ngram": "nplm.ngram.class_ngram",
     "deleted_interpolation": "nplm.ngram.deleted_interpolation",
     "kneser_ney": "nplm.ngram.kneser_ney",
     "nplm": "nplm.neural.network",

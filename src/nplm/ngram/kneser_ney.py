@@ -229,25 +229,33 @@ def _drop_unneeded(kept: list[np.ndarray], tables: list[NgramTable], vocabulary_
 
 def write_model(path: str | Path, model: KneserNey) -> None:
     """Write a model; see `read_model`."""
-    arrays = {"discounts": model.discounts}
-    for name in ("keys", "ngram_ln_prob", "ln_gamma"):
-        arrays |= {f"{name}_{k}": array for k, array in enumerate(getattr(model, name), start=1)}
-    write_arrays(
-        path,
-        "kneser_ney",
-        arrays,
-        n=str(model.n),
-        vocabulary=model.vocabulary,
-        vocabulary_size=str(model.vocabulary_size),
-        smoothing=model.smoothing,
-        cutoffs=",".join(map(str, model.cutoffs)),
-        fallback_orders=",".join(map(str, model.fallback_orders)),
-    )
+    arrays, header = to_arrays(model)
+    write_arrays(path, "kneser_ney", arrays, **header)
 
 
 def read_model(path: str | Path) -> KneserNey:
     """Read a model written by `write_model`; it scores the same. Raises InputError for anything else."""
-    arrays, header = read_arrays(path, "kneser_ney")
+    return from_arrays(*read_arrays(path, "kneser_ney"))
+
+
+def to_arrays(model: KneserNey) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """The arrays and the header that a file holds of a model."""
+    arrays = {"discounts": model.discounts}
+    for name in ("keys", "ngram_ln_prob", "ln_gamma"):
+        arrays |= {f"{name}_{k}": array for k, array in enumerate(getattr(model, name), start=1)}
+    header = {
+        "n": str(model.n),
+        "vocabulary": model.vocabulary,
+        "vocabulary_size": str(model.vocabulary_size),
+        "smoothing": model.smoothing,
+        "cutoffs": ",".join(map(str, model.cutoffs)),
+        "fallback_orders": ",".join(map(str, model.fallback_orders)),
+    }
+    return arrays, header
+
+
+def from_arrays(arrays: dict[str, np.ndarray], header: dict[str, str]) -> KneserNey:
+    """The model of which `to_arrays` gave these."""
     n = int(header["n"])
     return KneserNey(
         n=n,
