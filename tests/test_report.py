@@ -16,6 +16,7 @@ from nplm.report.history import read_histories
 from nplm.report.markdown import markdown_table
 from nplm.report.mixture_table import mixture_weights_markdown, tabulate_mixture_weights
 from nplm.report.table import NOT_RUN, PAPER_COLUMNS, read_paper, read_table, tabulate
+from nplm.significance import Interval
 
 PAPER = """\
 scores,model,row,n,c,h,m,direct,mix,train_ppl,valid_ppl,test_ppl
@@ -91,6 +92,7 @@ def test_table_has_the_papers_rows_in_its_order(tables, paper):
         "paper_valid_ppl": "330",
         "paper_test_ppl": "320",
         "ratio_to_baseline": "0.9444",
+        "seeds": "1",
         "paper_ratio_to_baseline": "0.9412",
         "family": "n-gram",
         "scores": "kn3",
@@ -473,3 +475,30 @@ def test_paper_columns_are_those_of_the_tables_kept_in_the_repository():
     rows = read_paper(directory / "table1_brown.csv")
     assert len(rows) == 21 and set(rows[0]) == set(PAPER_COLUMNS)
     assert corpus_card.read_paper_counts(directory / "corpus_brown.csv")["tokens"] == "1181041"
+
+
+def test_a_row_of_several_seeds_shows_mean_and_deviation(paper):
+    seeds = {**EXPERIMENT, "replicas": {"net": ["net", "net.seed2"]}}
+    seeds["models"] = {**EXPERIMENT["models"], "net.seed2": EXPERIMENT["models"]["net"]}
+    table, extra = tabulate(seeds, paper, perplexities({**VALID, "net.seed2": 310}))
+    row = row_of(table, "net")
+    assert (row["seeds"], row["valid_ppl"], row["valid_ppl_sd"]) == ("2", "305.0000", "7.0711")
+    assert row["ratio_to_baseline"] == f"{305 / 360:.4f}"
+    assert "net.seed2" not in {row["scores"] for row in table + extra}
+    assert "| 305.0 ± 7.1 |" in table_formats.table_markdown(seeds, table)
+    assert row_of(table, "trigram")["valid_ppl_sd"] == ""
+
+
+COMPARISONS = {
+    ("net_mix", "trigram"): Interval(0.7778, 0.75, 0.80),
+    ("kn3", "net_mix"): Interval(1.2143, 1.20, 1.23),
+    ("trigram", "net_mix"): Interval(1.2857, 1.25, 1.3333),
+}
+
+
+def test_ratios_carry_their_intervals(paper):
+    tables = tabulate(EXPERIMENT, paper, perplexities(), COMPARISONS)
+    assert (row_of(tables[0], "net_mix")["ratio_low"], row_of(tables[0], "kn3")["ratio_low"]) == ("0.7500", "")
+    text = table_formats.table_markdown(EXPERIMENT, tables[0])
+    assert "| **0.750–0.800** |" in text and "by a paired block bootstrap" in text
+    assert "21.4 % (20.0 to 23.0)" in page.summary_markdown(EXPERIMENT, *tables, COMPARISONS)

@@ -35,6 +35,7 @@ experiments:
       MLP9_binned: {components: [MLP9, deleted_interpolation], weights: binned}
       kn3_learned: {components: [kn3, kn2], weights: learned}
     exclude: [kn3]
+    significance: {block_length: 20, resamples: 100}
     table:
       name: table1
       paper: workflow/paper/table1_brown.csv
@@ -132,6 +133,7 @@ def test_a_changed_learning_rate_reruns_training_and_what_follows(finished, chan
         "fit_mixture MLP9_binned",
         "mix MLP9_binned",
         "evaluate_perplexity",
+        "compare_models",
         "tabulate",
         "tabulate_extra",
         "tabulate_mixture_weights",

@@ -35,6 +35,7 @@ def resolve_configuration(config: dict, schema: dict) -> dict:
             raise InputError(f"config: run: there is no experiment '{name}'; known: {', '.join(blocks)}")
     for name, experiment in resolved["experiments"].items():
         _check_names(experiment, f"config: experiments.{name}")
+        resolved["experiments"][name] = with_replicas(experiment)
     return resolved
 
 
@@ -57,6 +58,40 @@ def resolve_experiment(blocks: dict[str, dict], name: str) -> dict:
         resolved = _merge(resolved, blocks[link])
     resolved.pop("extends", None)
     return resolved
+
+
+def with_replicas(experiment: dict) -> dict:
+    """The experiment with a model for every further seed of its networks (setting `seeds`), and mixtures of these.
+
+    The first seed keeps the row's name, the others are `NAME.seed2`, `NAME.seed3`, ...; what they are called decides
+    what they draw (`derive_seed`). The key `replicas` lists the names of each row that has several. A replica of a
+    mixture takes the replica of the same number of each component that has one.
+    """
+    models, mixtures = dict(experiment["models"]), dict(experiment["mixtures"])
+    names: dict[str, list[str]] = {name: [name] for name in models}
+
+    def add_names(row: str, count: int) -> None:
+        names[row] = [row, *(f"{row}.seed{number}" for number in range(2, count + 1))]
+        for name in names[row][1:]:
+            if name in models or name in mixtures:
+                raise InputError(f"config: '{name}' is what the second or a later seed of '{row}' is called; rename it")
+
+    for model, row in experiment["models"].items():
+        if row["kind"] == "nplm":
+            add_names(model, network_settings(experiment, model).get("seeds", 1))
+            models |= {name: row for name in names[model]}
+    for mixture, row in experiment["mixtures"].items():
+        parts = [names[component] for component in row["components"]]
+        add_names(mixture, max(map(len, parts)))
+        for number, name in enumerate(names[mixture]):
+            mixtures[name] = {**row, "components": [part[min(number, len(part) - 1)] for part in parts]}
+    return {
+        **experiment,
+        "models": models,
+        "mixtures": mixtures,
+        "exclude": [name for excluded in experiment["exclude"] for name in names[excluded]],
+        "replicas": {row: several for row, several in names.items() if len(several) > 1},
+    }
 
 
 def is_run(experiment: dict, name: str) -> bool:

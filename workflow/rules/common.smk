@@ -159,12 +159,13 @@ def training_options(wildcards):
 def mpi_resources(ranks, launcher):
     """Resources of an MPI job. `launch` starts the command line; with one rank there is no MPI, and no `mpi` resource.
 
-    With more ranks, mpi4py's own runner ends all of them when one fails.
+    With more ranks, mpi4py's own runner ends all of them when one fails. Where Snakemake itself runs inside a SLURM
+    job, HYDRA_RMK keeps MPICH's mpiexec from starting the ranks on that job's nodes; srun does not look at it.
     """
     if ranks == 1:
         return {"launch": "nplm", "mem_mb": 3000}
     return {
-        "launch": f"{launcher} -n {ranks} python -m mpi4py -m nplm",
+        "launch": f"env HYDRA_RMK=user {launcher} -n {ranks} python -m mpi4py -m nplm",
         "mpi": launcher,
         "tasks": ranks,
         "mem_mb_per_cpu": 3000,
@@ -199,6 +200,16 @@ def all_scores(wildcards):
     block = experiment(wildcards)
     names = [*configuration.models_run(block), *configuration.mixtures_run(block)]
     return [scores_of(wildcards.experiment, name, split) for name in names for split in SPLITS]
+
+
+def test_scores(wildcards):
+    """The test score streams of an experiment, models first."""
+    return [path for path in all_scores(wildcards) if path.endswith(".test.safetensors")]
+
+
+def comparison_options(wildcards):
+    block = experiment(wildcards)
+    return options(**block.get("significance", {}), seed=configuration.derive_seed(block["seed"], "significance"))
 
 
 def histories(wildcards):

@@ -3,6 +3,7 @@
 # Inputs:  results/{experiment}/: perplexities, mixtures, training histories, corpus card, benchmarks
 #          workflow/paper/: the paper's figures
 # Outputs: results/{experiment}/configuration.json   the experiment's configuration, complete
+#          results/{experiment}/comparisons.csv      every two models on test, with the interval of their ratio
 #          reports/{experiment}/                     the tables (csv, md, tex), figures (svg), provenance.{json,md}
 #          reports/{experiment}/README.md            all of it on one page
 
@@ -21,11 +22,34 @@ rule write_configuration:
         "printf '%s\\n' {params.configuration:q} > {output.configuration:q} 2> {log:q}"
 
 
+rule compare_models:
+    """Compare every two models and mixtures on test, by a paired block bootstrap."""
+    input:
+        configuration="results/{experiment}/configuration.json",
+        scores=test_scores,
+    output:
+        comparisons="results/{experiment}/comparisons.csv",
+    log:
+        "results/{experiment}/logs/compare_models.log",
+    benchmark:
+        "results/{experiment}/benchmarks/compare_models.tsv"
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "compare_models"),
+        scores=lambda wildcards, input: options(scores=list(input.scores)),
+        options=comparison_options,
+    shell:
+        "nplm compare-models --configuration {input.configuration:q} {params.scores} {params.options}"
+        " --output {output.comparisons:q} 2>&1 | tee {log:q}"
+
+
 rule tabulate:
     """Set our perplexities beside the paper's."""
     input:
         configuration="results/{experiment}/configuration.json",
         perplexity="results/{experiment}/perplexity.csv",
+        comparisons="results/{experiment}/comparisons.csv",
         paper=paper_file("paper"),
     output:
         csv=report(
@@ -45,8 +69,8 @@ rule tabulate:
         directory=lambda wildcards, output: Path(output.csv).parent,
         paper=lambda wildcards, input: options(paper=list(input.paper)),
     shell:
-        "nplm tabulate --configuration {input.configuration:q} --perplexity {input.perplexity:q} {params.paper}"
-        " --output-directory {params.directory:q} 2>&1 | tee {log:q}"
+        "nplm tabulate --configuration {input.configuration:q} --perplexity {input.perplexity:q}"
+        " --comparisons {input.comparisons:q} {params.paper} --output-directory {params.directory:q} 2>&1 | tee {log:q}"
 
 
 rule tabulate_extra:
@@ -54,6 +78,7 @@ rule tabulate_extra:
     input:
         configuration="results/{experiment}/configuration.json",
         perplexity="results/{experiment}/perplexity.csv",
+        comparisons="results/{experiment}/comparisons.csv",
         paper=paper_file("paper"),
     output:
         csv=report(
@@ -72,8 +97,8 @@ rule tabulate_extra:
         directory=lambda wildcards, output: Path(output.csv).parent,
         paper=lambda wildcards, input: options(paper=list(input.paper)),
     shell:
-        "nplm tabulate-extra --configuration {input.configuration:q} --perplexity {input.perplexity:q} {params.paper}"
-        " --output-directory {params.directory:q} 2>&1 | tee {log:q}"
+        "nplm tabulate-extra --configuration {input.configuration:q} --perplexity {input.perplexity:q}"
+        " --comparisons {input.comparisons:q} {params.paper} --output-directory {params.directory:q} 2>&1 | tee {log:q}"
 
 
 rule tabulate_corpus:
@@ -252,6 +277,7 @@ rule write_report_page:
     input:
         configuration="results/{experiment}/configuration.json",
         tables=tables,
+        comparisons="results/{experiment}/comparisons.csv",
         corpus="reports/{experiment}/corpus.csv",
         mixture_weights=mixture_table,
         figures=figures,
@@ -277,4 +303,4 @@ rule write_report_page:
         ),
     shell:
         "nplm write-report-page --configuration {input.configuration:q} {params.files} --corpus {input.corpus:q}"
-        " --provenance {input.provenance:q} --output {output.page:q} 2>&1 | tee {log:q}"
+        " --comparisons {input.comparisons:q} --provenance {input.provenance:q} --output {output.page:q} 2>&1 | tee {log:q}"

@@ -12,18 +12,47 @@ OutputDirectory = Annotated[Path, Option(help="Folder of the experiment's report
 Figure = Annotated[Path, Option(help="Figure to write (SVG).")]
 Tables = Annotated[list[Path], Option(help="Table made by tabulate (CSV); repeat for the extra table.")]
 PaperTable = Annotated[Path | None, Option(help="The paper's table (CSV); column scores names our model.")]
+ComparisonsFile = Annotated[Path | None, Option(help="Comparisons made by compare-models (CSV).")]
 Perplexities = Annotated[Path, Option(help="Perplexities made by evaluate-perplexity (CSV).")]
+
+
+@app.command("compare-models")
+def compare_models(
+    configuration: Configuration,
+    scores: Annotated[list[Path], Option(help="Score stream of one split; repeat for each model and mixture.")],
+    output: Annotated[Path, Option(help="CSV to write: the ratio of perplexities of every pair, with its interval.")],
+    seed: Annotated[int, Option(help="Seed of the draws.")],
+    block_length: Annotated[int, Option(min=1, help="Tokens that are drawn together.")] = 2000,
+    resamples: Annotated[int, Option(min=1, help="Draws.")] = 10000,
+) -> None:
+    """Compare every two models on the same tokens, by a paired block bootstrap."""
+    from nplm.report.configuration import read_experiment
+    from nplm.scores import read_aligned_scores
+    from nplm.significance import compare, mean_over_seeds, write_comparisons
+
+    streams = read_aligned_scores(scores)
+    ln_prob = {stream.model: stream.ln_prob for stream in streams}
+    rows = mean_over_seeds(ln_prob, read_experiment(configuration).get("replicas", {}))
+    comparisons = compare(rows, block_length, resamples, seed)
+    split, tokens = streams[0].split, len(streams[0].ln_prob)
+    record = {"split": split, "tokens": tokens, "block_length": block_length, "resamples": resamples}
+    write_comparisons(output, comparisons, **record)
+    print(f"{output}: {len(comparisons)} pairs on {split}, {resamples} draws of blocks of {block_length} tokens")
 
 
 @app.command("tabulate")
 def tabulate(
-    configuration: Configuration, perplexity: Perplexities, output_directory: OutputDirectory, paper: PaperTable = None
+    configuration: Configuration,
+    perplexity: Perplexities,
+    output_directory: OutputDirectory,
+    paper: PaperTable = None,
+    comparisons: ComparisonsFile = None,
 ) -> None:
     """Set our perplexities beside the paper's, row by row: TABLE.{csv,md,tex}."""
     from nplm.report.table import NOT_RUN
     from nplm.report.table_formats import write_table
 
-    experiment, table, _ = _tables(configuration, perplexity, paper)
+    experiment, table, _ = _tables(configuration, perplexity, paper, comparisons)
     write_table(output_directory, experiment, table)
     run = sum(row["test_ppl"] != NOT_RUN for row in table)
     print(f"{output_directory}: {experiment['table']['name']} ({run} of {len(table)} rows run)")
@@ -31,12 +60,16 @@ def tabulate(
 
 @app.command("tabulate-extra")
 def tabulate_extra(
-    configuration: Configuration, perplexity: Perplexities, output_directory: OutputDirectory, paper: PaperTable = None
+    configuration: Configuration,
+    perplexity: Perplexities,
+    output_directory: OutputDirectory,
+    paper: PaperTable = None,
+    comparisons: ComparisonsFile = None,
 ) -> None:
     """Tabulate the models and mixtures that the paper's table lacks: extra.{csv,md}."""
     from nplm.report.table_formats import write_extra
 
-    experiment, table, extra = _tables(configuration, perplexity, paper)
+    experiment, table, extra = _tables(configuration, perplexity, paper, comparisons)
     write_extra(output_directory, experiment, table, extra)
     print(f"{output_directory}: extra ({len(extra)} rows)")
 
@@ -161,6 +194,7 @@ def write_report_page(
     corpus: Annotated[Path, Option(help="Corpus table made by tabulate-corpus (CSV).")],
     provenance: Annotated[Path, Option(help="Provenance made by record-provenance (JSON).")],
     output: Annotated[Path, Option(help="Page to write (Markdown).")],
+    comparisons: ComparisonsFile = None,
     mixture_weights: Annotated[Path | None, Option(help="Table made by tabulate-mixture-weights (CSV).")] = None,
     figure: Annotated[list[Path] | None, Option(help="Figure to show; repeat for each, in order.")] = None,
 ) -> None:
@@ -173,12 +207,15 @@ def write_report_page(
     from nplm.report.provenance import provenance_markdown
     from nplm.report.table import read_table
     from nplm.report.table_formats import extra_markdown, table_markdown, table_title
+    from nplm.significance import read_comparisons
 
     experiment = read_experiment(configuration)
     rows, extra_rows = read_table(table), read_table(extra)
     weights = read_mixture_weights(mixture_weights) if mixture_weights else []
     sections = {
-        "Summary": page.summary_markdown(experiment, rows, extra_rows),
+        "Summary": page.summary_markdown(
+            experiment, rows, extra_rows, read_comparisons(comparisons) if comparisons else {}
+        ),
         table_title(rows): table_markdown(experiment, rows),
         "What the paper's table lacks": extra_markdown(experiment, rows, extra_rows),
         "Figures": page.figures_markdown(figure or [], output),
@@ -191,11 +228,19 @@ def write_report_page(
     print(f"{output}: {len(sections)} sections")
 
 
-def _tables(configuration: Path, perplexity: Path, paper: Path | None) -> tuple[dict, list[dict], list[dict]]:
+def _tables(
+    configuration: Path, perplexity: Path, paper: Path | None, comparisons: Path | None
+) -> tuple[dict, list[dict], list[dict]]:
     from nplm.perplexity import read_perplexities
     from nplm.report.configuration import read_experiment
     from nplm.report.table import read_paper, tabulate
+    from nplm.significance import read_comparisons
 
     experiment = read_experiment(configuration)
-    rows = tabulate(experiment, read_paper(paper) if paper else [], read_perplexities(perplexity))
+    rows = tabulate(
+        experiment,
+        read_paper(paper) if paper else [],
+        read_perplexities(perplexity),
+        read_comparisons(comparisons) if comparisons else {},
+    )
     return experiment, *rows

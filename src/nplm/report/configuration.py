@@ -24,13 +24,19 @@ def configuration_hash(experiment: dict) -> str:
     return hashlib.sha256(json.dumps(experiment, sort_keys=True).encode()).hexdigest()
 
 
+def streams_of(experiment: dict, row: str) -> list[str]:
+    """The names of a row's score streams: its own, and those of its further seeds if it has any."""
+    return experiment.get("replicas", {}).get(row, [row])
+
+
 def all_names(experiment: dict) -> list[str]:
-    """All models, then all mixtures, run or not, in the configuration's order."""
-    return [*experiment["models"], *experiment["mixtures"]]
+    """The rows: all models, then all mixtures, run or not, in the configuration's order; one row for all its seeds."""
+    replicas = {name for names in experiment.get("replicas", {}).values() for name in names[1:]}
+    return [name for name in (*experiment["models"], *experiment["mixtures"]) if name not in replicas]
 
 
 def names_run(experiment: dict) -> list[str]:
-    """The models and mixtures that are run, in the same order."""
+    """The models and mixtures that are run, those of further seeds too, in the configuration's order."""
     return [*models_run(experiment), *mixtures_run(experiment)]
 
 

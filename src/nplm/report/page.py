@@ -6,7 +6,8 @@ from pathlib import Path
 
 from nplm.report.markdown import markdown_table
 from nplm.report.table import GROUPS, NOT_RUN, Row, baseline_row, best_on_validation, has_paper, row_label
-from nplm.report.table_formats import rounded
+from nplm.report.table_formats import shown
+from nplm.significance import Comparisons
 
 
 def page(title: str, sections: dict[str, str]) -> str:
@@ -34,33 +35,37 @@ def settings_markdown(experiment: dict) -> str:
     return markdown_table(["setting", "value"], rows) if rows else ""
 
 
-def summary_markdown(experiment: dict, table: Sequence[Row], extra: Sequence[Row]) -> str:
+def summary_markdown(
+    experiment: dict, table: Sequence[Row], extra: Sequence[Row], comparisons: Comparisons | None = None
+) -> str:
     """The paper's comparison: the best network mixture, the best n-gram and the baseline on test.
 
-    The best are chosen on validation, the paper's by the paper's numbers and ours by ours, among the rows of the
-    paper's table and among all.
+    Our ratios come with their intervals where `comparisons` has them. The best are chosen on validation, the paper's by
+    the paper's numbers and ours by ours, among the rows of the paper's table and among all.
     """
     baseline = baseline_row(experiment, [*table, *extra])
-    comparisons = {
+    columns = {
         "paper": _comparison(baseline, table, "paper_"),
-        "ours, the paper's rows": _comparison(baseline, table),
-        "ours, all rows": _comparison(baseline, [*table, *extra]),
+        "ours, the paper's rows": _comparison(baseline, table, "", comparisons),
+        "ours, all rows": _comparison(baseline, [*table, *extra], "", comparisons),
     }
     if not has_paper(table):
-        comparisons = {"ours": comparisons["ours, all rows"]}
-    labels = list(next(iter(comparisons.values())))
+        columns = {"ours": columns["ours, all rows"]}
+    labels = list(next(iter(columns.values())))
     n_gram_above, baseline_above = (
-        ", ".join(f"{cells[label]} ({whose})" for whose, cells in comparisons.items()) for label in labels[-2:]
+        ", ".join(f"{cells[label]} ({whose})" for whose, cells in columns.items()) for label in labels[-2:]
     )
-    lines = [[label, *(cells[label] for cells in comparisons.values())] for label in labels]
+    lines = [[label, *(cells[label] for cells in columns.values())] for label in labels]
     return (
         f"On test, the perplexity of the best n-gram is above that of the best network mixture by {n_gram_above}; that "
-        f"of the baseline by {baseline_above}. The best are chosen on validation.\n\n"
-        + markdown_table(["", *comparisons], lines)
+        f"of the baseline by {baseline_above}. The best are chosen on validation; in brackets, 95 % intervals by a "
+        "paired block bootstrap.\n\n" + markdown_table(["", *columns], lines)
     )
 
 
-def _comparison(baseline: Row | None, rows: Sequence[Row], of: str = "") -> dict[str, str]:
+def _comparison(
+    baseline: Row | None, rows: Sequence[Row], of: str = "", intervals: Comparisons | None = None
+) -> dict[str, str]:
     """Label -> cell of one column of the summary; `of` is "paper_" for the paper's perplexities."""
     mixture, n_gram = (best_on_validation(rows, group, of) for group in GROUPS)
     cells = {}
@@ -70,17 +75,19 @@ def _comparison(baseline: Row | None, rows: Sequence[Row], of: str = "") -> dict
         cells[f"best {group}, test"] = _perplexity(row, f"{of}test_ppl")
     cells["baseline"] = baseline["row"] if baseline else NOT_RUN
     cells["baseline, test"] = _perplexity(baseline, f"{of}test_ppl")
-    cells["best n-gram above best network mixture, test"] = _above(n_gram, mixture, f"{of}test_ppl")
-    cells["baseline above best network mixture, test"] = _above(baseline, mixture, f"{of}test_ppl")
+    cells["best n-gram above best network mixture, test"] = _above(n_gram, mixture, f"{of}test_ppl", intervals)
+    cells["baseline above best network mixture, test"] = _above(baseline, mixture, f"{of}test_ppl", intervals)
     return cells
 
 
 def _perplexity(row: Row | None, column: str) -> str:
-    return rounded(column, row[column]) if row else NOT_RUN
+    return shown(row, column) if row else NOT_RUN
 
 
-def _above(row: Row | None, mixture: Row | None, column: str) -> str:
-    """By how many percent a row's perplexity is above the network mixture's."""
+def _above(row: Row | None, mixture: Row | None, column: str, intervals: Comparisons | None) -> str:
+    """By how many percent a row's perplexity is above the network mixture's, with the interval if there is one."""
     if not row or not mixture or {row[column], mixture[column]} & {"", NOT_RUN}:
         return NOT_RUN
-    return f"{100 * (float(row[column]) / float(mixture[column]) - 1):.1f} %"
+    above = f"{100 * (float(row[column]) / float(mixture[column]) - 1):.1f} %"
+    interval = (intervals or {}).get((row["scores"], mixture["scores"]))
+    return f"{above} ({100 * (interval.low - 1):.1f} to {100 * (interval.high - 1):.1f})" if interval else above

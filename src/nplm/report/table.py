@@ -4,13 +4,15 @@ A table is a list of rows, a row a dict of text cells named by `COLUMNS`, exactl
 report shows of it elsewhere is read back from that file.
 """
 
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from nplm.errors import InputError
 from nplm.files import read_csv
 from nplm.perplexity import Perplexity
-from nplm.report.configuration import all_names, is_network, models_in, names_run
+from nplm.report.configuration import all_names, is_network, models_in, names_run, streams_of
+from nplm.significance import Comparisons
 
 NOT_RUN = "not run"
 SPLITS = ("train", "valid", "test")
@@ -27,6 +29,10 @@ COLUMNS = (
     *(f"paper_{split}_ppl" for split in SPLITS),
     "ratio_to_baseline",  # test perplexity divided by that of the baseline
     "paper_ratio_to_baseline",
+    "ratio_low",  # interval of ratio_to_baseline (nplm.significance)
+    "ratio_high",
+    "seeds",  # trainings that the perplexities are the mean of
+    *(f"{split}_ppl_sd" for split in SPLITS),  # their standard deviation, of several seeds
     "weights",  # of a mixture: fixed | learned | binned
     "family",  # network (mixtures with a network too) | n-gram
     "best_on_validation",  # the group (`GROUPS`) that the row is the best of, on validation
@@ -56,12 +62,16 @@ def read_table(path: str | Path) -> list[Row]:
 
 
 def tabulate(
-    experiment: dict, paper: Sequence[Mapping[str, str]], perplexities: Iterable[Perplexity]
+    experiment: dict,
+    paper: Sequence[Mapping[str, str]],
+    perplexities: Iterable[Perplexity],
+    comparisons: Comparisons | None = None,
 ) -> tuple[list[Row], list[Row]]:
     """The paper's rows in its order with ours beside, and the rows of every other model and mixture.
 
-    Without paper rows, all are in the first table. Raises InputError when there is a perplexity of something that the
-    configuration does not run, or none on valid or test of something that it runs.
+    A row that was trained from several seeds shows the mean over them, with its standard deviation. Without paper rows,
+    all are in the first table. Raises InputError when there is a perplexity of something that the configuration does
+    not run, or none on valid or test of something that it runs.
     """
     ours = {(p.model, p.split): p.perplexity for p in perplexities}
     for model, _ in ours:
@@ -74,11 +84,11 @@ def tabulate(
 
     paper_of = {row["scores"]: row for row in paper}
     table = [
-        _row(experiment, row["scores"], ours)
+        _row(experiment, row["scores"], ours, comparisons or {})
         | _paper_cells(experiment, row, paper_of.get(experiment["table"]["baseline"]))
         for row in paper
     ]
-    extra = [_row(experiment, name, ours) for name in all_names(experiment) if name not in paper_of]
+    extra = [_row(experiment, name, ours, comparisons or {}) for name in all_names(experiment) if name not in paper_of]
     if not paper:
         table, extra = extra, []
     for group in GROUPS:
@@ -106,13 +116,25 @@ def _group(row: Row) -> str | None:
     return N_GRAM
 
 
-def _row(experiment: dict, name: str, ours: Mapping[tuple[str, str], float]) -> Row:
+def _row(experiment: dict, name: str, ours: Mapping[tuple[str, str], float], comparisons: Comparisons) -> Row:
     """The row of a model or mixture, as the configuration describes it, with our perplexities."""
+
+    def of_seeds(row: str, split: str) -> list[float]:
+        return [ours[stream, split] for stream in streams_of(experiment, row) if (stream, split) in ours]
+
+    baseline = experiment["table"]["baseline"]
     row = dict.fromkeys(COLUMNS, "") | _configured(experiment, name) | {"scores": name}
     for split in SPLITS:
-        row[f"{split}_ppl"] = f"{ours[name, split]:.4f}" if (name, split) in ours else NOT_RUN
-    test, baseline = (ours.get((model, "test")) for model in (name, experiment["table"]["baseline"]))
-    row["ratio_to_baseline"] = f"{test / baseline:.4f}" if test and baseline else NOT_RUN
+        values = of_seeds(name, split)
+        row[f"{split}_ppl"] = f"{statistics.mean(values):.4f}" if values else NOT_RUN
+        row[f"{split}_ppl_sd"] = f"{statistics.stdev(values):.4f}" if len(values) > 1 else ""
+    test, baseline_test = of_seeds(name, "test"), of_seeds(baseline, "test")
+    row["seeds"] = str(len(test) or "")
+    ran = test and baseline_test
+    row["ratio_to_baseline"] = f"{statistics.mean(test) / statistics.mean(baseline_test):.4f}" if ran else NOT_RUN
+    if (name, baseline) in comparisons:
+        interval = comparisons[name, baseline]
+        row |= {"ratio_low": f"{interval.low:.4f}", "ratio_high": f"{interval.high:.4f}"}
     return row
 
 

@@ -18,8 +18,9 @@ from nplm.report.table import (
     row_label,
 )
 
-OURS = {"train_ppl": "train", "valid_ppl": "valid", "test_ppl": "test", "ratio_to_baseline": "ratio"}
-PAPER = {f"paper_{column}": title for column, title in OURS.items()}
+PERPLEXITIES = {"train_ppl": "train", "valid_ppl": "valid", "test_ppl": "test", "ratio_to_baseline": "ratio"}
+OURS = PERPLEXITIES | {"ratio_low": "95 % of ratio"}
+PAPER = {f"paper_{column}": title for column, title in PERPLEXITIES.items()}
 MODEL = {column: column for column in ("row", *SHAPE, "mix")}
 EXTRA_MODEL = {column: column for column in ("row", "variant", "weights", *SHAPE, "mix")}
 COMPARISON_NOTES = (
@@ -54,7 +55,7 @@ def table_markdown(experiment: dict, table: list[Row]) -> str:
     header = [f"paper: {title}" if column in PAPER else title for column, title in columns.items()]
     notes = [
         "Perplexity is exp(−mean ln P) over all tokens of the split.",
-        f"{_ratio_note(experiment, table)}.",
+        *_reading_notes(experiment, table),
         *(COMPARISON_NOTES if has_paper(table) else ()),
         *(
             f"Bold, {whose}: {row_label(row, table)}, the best {group} on validation."
@@ -73,7 +74,7 @@ def extra_markdown(experiment: dict, table: list[Row], extra: list[Row]) -> str:
         return "Nothing: every configured model and mixture is in the paper's table.\n"
     columns = _filled(EXTRA_MODEL | OURS, extra)
     notes = [
-        f"{_ratio_note(experiment, table)}.",
+        *_reading_notes(experiment, [*table, *extra]),
         "A mixture shows the n, c, h, m of its first component.",
         *(
             f"Bold: {row['row']}, the best {row['best_on_validation']} on validation of both tables' rows."
@@ -105,16 +106,34 @@ def table_latex(experiment: dict, table: list[Row]) -> str:
     )
 
 
+def _reading_notes(experiment: dict, rows: Sequence[Row]) -> list[str]:
+    """How to read the columns that the rows fill."""
+    notes = [f"{_ratio_note(experiment, rows)}."]
+    if any(row["ratio_low"] for row in rows):
+        notes.append("95 % of ratio: its interval by a paired block bootstrap on the test split.")
+    if any(row["test_ppl_sd"] for row in rows):
+        notes.append("±: mean and standard deviation over several trainings, each with a seed of its own.")
+    return notes
+
+
 def _ratio_note(experiment: dict, rows: Sequence[Row]) -> str:
     baseline = baseline_row(experiment, rows)
     name = baseline["row"] if baseline else experiment["table"]["baseline"]
     return f"Ratio is test perplexity divided by that of the baseline ({name})"
 
 
-def rounded(column: str, cell: str) -> str:
-    """A cell for the reader: ratios to three decimals, our perplexities to one, the rest as it is."""
+def shown(row: Row, column: str) -> str:
+    """A cell for the reader: ratios to three decimals, our perplexities to one, the rest as it is.
+
+    A mean over seeds comes with its standard deviation, and `ratio_low` stands for the whole interval.
+    """
+    cell = row[column]
     if cell in ("", NOT_RUN) or column not in OURS | PAPER or (column.startswith("paper_") and column.endswith("_ppl")):
         return cell
+    if column == "ratio_low":
+        return f"{float(cell):.3f}–{float(row['ratio_high']):.3f}"
+    if deviation := row.get(f"{column}_sd"):
+        return f"{float(cell):.1f} ± {float(deviation):.1f}"
     return f"{float(cell):.{3 if 'ratio' in column else 1}f}"
 
 
@@ -127,7 +146,7 @@ def _lines(
     for row in rows:
         marked = {"row", *OURS} if row["best_on_validation"] else set()
         marked |= set(PAPER) if any(row is best for best in paper_best) else set()
-        cells = {column: escaped(rounded(column, row[column])) for column in columns}
+        cells = {column: escaped(shown(row, column)) for column in columns}
         lines.append([bold.format(cell) if column in marked and cell else cell for column, cell in cells.items()])
     return lines
 

@@ -1,0 +1,107 @@
+"""Whether one model is better than another, or only luckier on this text: a paired block bootstrap on score streams.
+
+Two models that score the same tokens make much the same mistakes, and the tokens of one text go together. So the stream
+is cut into blocks, blocks are drawn with replacement, and both models are measured on the same draw (Künsch 1989 for
+blocks of dependent data; Koehn 2004 for paired tests of language technology). The spread of the ratio of the two
+perplexities over many draws gives its interval.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from nplm.errors import InputError
+from nplm.files import read_csv, write_csv
+
+COLUMNS = ("model", "other", "split", "ratio", "low", "high", "tokens", "block_length", "resamples")
+LEVEL = 0.95
+"""what part of the draws the interval holds; as many are below it as above it"""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value (such as the perplexity of one model divided by another's) and its interval at `LEVEL`."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def inverse(self) -> "Interval":
+        """The same comparison the other way round."""
+        return Interval(1 / self.value, 1 / self.high, 1 / self.low)
+
+
+Comparisons = dict[tuple[str, str], Interval]
+"""(model, other) -> perplexity of model / perplexity of other"""
+
+
+def block_sums(ln_prob: np.ndarray, block_length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of ln_prob [M, T] over consecutive blocks, [M, B], and the tokens of each, int [B]; the last may be shorter.
+
+    Raises InputError when there are fewer than two blocks: from one, nothing can be drawn.
+    """
+    T = ln_prob.shape[1]
+    starts = np.arange(0, T, block_length)
+    if len(starts) < 2:
+        raise InputError(
+            f"{T} tokens are fewer than two blocks of {block_length}; lower block_length (config: significance)"
+        )
+    return np.add.reduceat(ln_prob, starts, axis=1), np.diff(starts, append=T)
+
+
+def resampled_means(ln_prob: np.ndarray, block_length: int, resamples: int, seed: int) -> np.ndarray:
+    """Mean ln P per token (nats) of M models on the same draws of blocks: [resamples, M], from ln_prob [M, T]."""
+    sums, tokens = block_sums(ln_prob, block_length)
+    blocks = len(tokens)
+    counts = np.random.default_rng(seed).multinomial(blocks, np.full(blocks, 1 / blocks), size=resamples)
+    return (counts @ sums.T) / (counts @ tokens)[:, None]
+
+
+def compare(ln_prob: dict[str, np.ndarray], block_length: int, resamples: int, seed: int) -> Comparisons:
+    """Every pair of models, in their order. ln_prob: model -> nats [T], of the same tokens in all.
+
+    All pairs share the draws. Raises InputError when the tokens are fewer than two blocks.
+    """
+    stacked = np.stack(list(ln_prob.values()))
+    means, resampled = stacked.mean(axis=1), resampled_means(stacked, block_length, resamples, seed)
+    tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    comparisons: Comparisons = {}
+    for (i, model), (j, other) in combinations(enumerate(ln_prob), 2):
+        ln_ratio = [means[j] - means[i], *np.quantile(resampled[:, j] - resampled[:, i], tails)]
+        comparisons[model, other] = Interval(*map(float, np.exp(ln_ratio)))
+    return comparisons
+
+
+def mean_over_seeds(ln_prob: dict[str, np.ndarray], replicas: dict[str, list[str]]) -> dict[str, np.ndarray]:
+    """ln P of every row [T], nats: that of a row trained from several seeds is the mean over them.
+
+    ln_prob: name of a stream -> nats [T]; replicas: row -> names of its streams, of the rows that have several.
+    """
+    further = {name for names in replicas.values() for name in names[1:]}
+    rows = (name for name in ln_prob if name not in further)
+    return {row: np.mean([ln_prob[name] for name in replicas.get(row, [row])], axis=0) for row in rows}
+
+
+def write_comparisons(path: str | Path, comparisons: Comparisons, **record: object) -> None:
+    """Write one line per pair; `record` holds the columns that are the same in all: split, tokens, ..."""
+    lines = (
+        {"model": model, "other": other, "ratio": interval.value, "low": interval.low, "high": interval.high, **record}
+        for (model, other), interval in comparisons.items()
+    )
+    write_csv(path, lines, COLUMNS)
+
+
+def read_comparisons(path: str | Path) -> Comparisons:
+    """Read what `write_comparisons` wrote, with every pair both ways round. Raises InputError for anything else."""
+    comparisons: Comparisons = {}
+    for number, row in enumerate(read_csv(path, COLUMNS), start=2):
+        try:
+            interval = Interval(float(row["ratio"]), float(row["low"]), float(row["high"]))
+        except ValueError as error:
+            raise InputError(f"{path}, line {number}: {error}; make it anew with `nplm compare-models`") from None
+        comparisons[row["model"], row["other"]] = interval
+        comparisons[row["other"], row["model"]] = interval.inverse
+    return comparisons

@@ -1,0 +1,51 @@
+import pytest
+
+from nplm.configuration import derive_seed, mixtures_run, models_run, with_replicas
+from nplm.errors import InputError
+
+EXPERIMENT = {
+    "training": {"seeds": 3},
+    "models": {
+        "kn3": {"kind": "kneser_ney", "n": 3},
+        "net": {"kind": "nplm", "n": 5},
+        "plane": {"kind": "nplm", "n": 5, "seeds": 1},
+    },
+    "mixtures": {
+        "mixed": {"components": ["net", "kn3"], "weights": "fixed"},
+        "all": {"components": ["mixed", "plane"], "weights": "learned"},
+        "plain": {"components": ["plane", "kn3"], "weights": "fixed"},
+    },
+    "exclude": [],
+}
+
+
+def test_networks_and_what_mixes_them_are_repeated_once_per_seed():
+    experiment = with_replicas(EXPERIMENT)
+    assert experiment["replicas"] == {
+        name: [name, f"{name}.seed2", f"{name}.seed3"] for name in ("net", "mixed", "all")
+    }
+    assert models_run(experiment) == ["kn3", "net", "plane", "net.seed2", "net.seed3"]
+    assert experiment["mixtures"]["all.seed3"] == {"components": ["mixed.seed3", "plane"], "weights": "learned"}
+    assert experiment["mixtures"]["mixed"] == EXPERIMENT["mixtures"]["mixed"]
+    assert "net.seed2" not in EXPERIMENT["models"]
+
+
+def test_one_seed_changes_nothing():
+    experiment = with_replicas({**EXPERIMENT, "training": {}})
+    assert experiment == {**EXPERIMENT, "training": {}, "replicas": {}}
+
+
+def test_every_seed_draws_differently():
+    assert derive_seed(1, "net") != derive_seed(1, "net.seed2")
+
+
+def test_excluding_a_row_excludes_all_its_seeds():
+    experiment = with_replicas({**EXPERIMENT, "exclude": ["net"]})
+    assert models_run(experiment) == ["kn3", "plane"]
+    assert mixtures_run(experiment) == ["plain"]
+
+
+def test_a_name_that_a_seed_would_take_is_refused():
+    models = {**EXPERIMENT["models"], "net.seed2": {"kind": "kneser_ney", "n": 2}}
+    with pytest.raises(InputError, match=r"'net\.seed2' is what the second or a later seed of 'net' is called"):
+        with_replicas({**EXPERIMENT, "models": models})
