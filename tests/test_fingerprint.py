@@ -1,5 +1,6 @@
 """Fingerprints of code: what changes them, and what each stage's depends on."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -156,3 +157,12 @@ def test_packages_keep_no_code_in_their_init_files():
     for name in inits.keys() - {"__init__.py", "cli/__init__.py"}:
         package = f"nplm.{Path(name).parent}"
         assert code_of(package) == code_of("nplm.corpus"), f"{name} holds more than a docstring"
+
+
+def test_no_stage_group_of_the_command_line_imports_from_another():
+    """Otherwise an edit to one group would rerun the stages of another."""
+    sources = {path.stem: path.read_text() for path in (PACKAGE / "cli").glob("*.py")}
+    groups = {name for name, source in sources.items() if "\n@app.command(" in source}
+    assert {"corpus", "ngram", "neural", "scores", "report"} <= groups
+    for name, source in sources.items():
+        assert not groups & set(re.findall(r"^\s*(?:from|import) nplm\.cli\.(\w+)", source, re.M)), name

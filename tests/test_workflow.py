@@ -24,10 +24,12 @@ experiments:
     splits: {train: 3000, valid: 500}
     vocabulary: {scope: corpus, rare_threshold: 1}
     training: {epsilon_0: 0.01, r: 0, weight_decay: 0, K: 16, epochs: 2, patience: null, precision: float32}
+    clustering: {annealing_sweeps: 2, sweeps: 5}
     models:
       deleted_interpolation: {kind: deleted_interpolation}
       kn2: {kind: kneser_ney, n: 2, smoothing: interpolated, undefined_discounts: fallback}
       kn3: {kind: kneser_ney, n: 3, smoothing: interpolated, undefined_discounts: fallback}
+      class9_kn3: {kind: class_ngram, classes: 9, n: 3, smoothing: interpolated}
       MLP7: {kind: nplm, n: 3, h: 4, m: 3, direct: true}
       MLP9: {kind: nplm, n: 4, h: 5, m: 3, direct: false}
     mixtures:

@@ -138,6 +138,16 @@ def kneser_ney_options(wildcards):
     )
 
 
+def clustering_options(wildcards):
+    block = experiment(wildcards)
+    return options(**block["clustering"], seed=configuration.derive_seed(block["seed"], f"classes {wildcards.classes}"))
+
+
+def word_classes(wildcards):
+    """The classes that a class-based model is of."""
+    return f"results/{wildcards.experiment}/classes/{model(wildcards)['classes']}/classes.tsv"
+
+
 def training_options(wildcards):
     settings = configuration.network_settings(experiment(wildcards), wildcards.model)
     return options(

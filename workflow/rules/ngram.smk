@@ -4,6 +4,7 @@
 # Outputs: results/{experiment}/models/{model}/model.safetensors
 #          results/{experiment}/context_bins/{split}.safetensors   how often each token's context was seen in train
 #          results/{experiment}/classes/{classes}/classes.tsv      word, class, count
+#          results/{experiment}/classes/{classes}/likelihood.csv   of train, after every sweep of the clustering
 
 
 rule bin_contexts:
@@ -66,3 +67,48 @@ rule fit_kneser_ney:
         options=kneser_ney_options,
     shell:
         "nplm fit-kneser-ney --train {input.train:q} {params.options} --output {output.model:q} 2>&1 | tee {log:q}"
+
+
+rule cluster_words:
+    """Put the words into classes by the exchange algorithm."""
+    input:
+        train="results/{experiment}/train.safetensors",
+        vocabulary="results/{experiment}/vocabulary.tsv",
+    output:
+        classes="results/{experiment}/classes/{classes}/classes.tsv",
+        likelihood="results/{experiment}/classes/{classes}/likelihood.csv",
+    log:
+        "results/{experiment}/logs/cluster_words/{classes}.log",
+    benchmark:
+        "results/{experiment}/benchmarks/cluster_words/{classes}.tsv"
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.classes", "cluster_words"),
+        options=clustering_options,
+    shell:
+        "nplm cluster-words --train {input.train:q} --vocabulary {input.vocabulary:q} --classes {wildcards.classes}"
+        " {params.options} --output {output.classes:q} --likelihood {output.likelihood:q} 2>&1 | tee {log:q}"
+
+
+rule fit_class_ngram:
+    """Fit a modified Kneser-Ney model of the classes, and each word's share of its class."""
+    input:
+        train="results/{experiment}/train.safetensors",
+        classes=word_classes,
+    output:
+        model="results/{experiment}/models/{model}/model.safetensors",
+    log:
+        "results/{experiment}/logs/fit_class_ngram/{model}.log",
+    benchmark:
+        "results/{experiment}/benchmarks/fit_class_ngram/{model}.tsv"
+    wildcard_constraints:
+        model=models_of_kinds("class_ngram"),
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.classes", "fit_class_ngram"),
+        options=kneser_ney_options,
+    shell:
+        "nplm fit-class-ngram --train {input.train:q} --classes {input.classes:q} {params.options}"
+        " --output {output.model:q} 2>&1 | tee {log:q}"

@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Option
 
 from nplm.cli import app
-from nplm.cli.ngram import ModelFile, Smoothing, TrainFile, UndefinedDiscounts
+from nplm.cli.options import ModelFile, Smoothing, TrainFile, UndefinedDiscounts
 
 
 @app.command("cluster-words")

@@ -1,18 +1,13 @@
 """Subcommands of the word n-gram models: bin-contexts, fit-deleted-interpolation, fit-kneser-ney, export-arpa."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 from typer import Option
 
 from nplm.cli import app
+from nplm.cli.options import ModelFile, Smoothing, TrainFile, UndefinedDiscounts
 from nplm.errors import InputError
-
-Smoothing = StrEnum("Smoothing", ["backoff", "interpolated"])
-UndefinedDiscounts = StrEnum("UndefinedDiscounts", ["error", "fallback"])
-TrainFile = Annotated[Path, Option(help="Encoded train split.")]
-ModelFile = Annotated[Path, Option(help="Model file to write.")]
 
 
 @app.command("bin-contexts")
