@@ -24,7 +24,7 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
         raise typer.Exit
 
 
-for _stages in ("corpus", "ngram", "classes", "neural", "scores", "report"):
+for _stages in ("corpus", "ngram", "classes", "neural", "scores", "report", "doctor"):
     import_module(f"nplm.cli.{_stages}")
 
 
