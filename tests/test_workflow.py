@@ -42,6 +42,7 @@ experiments:
       name: table1
       paper: workflow/paper/table1_brown.csv
       corpus: workflow/paper/corpus_brown.csv
+      claims: workflow/paper/claims_brown.yaml
       baseline: deleted_interpolation
 """
 
@@ -136,6 +137,7 @@ def test_a_changed_learning_rate_reruns_training_and_what_follows(finished, chan
         "mix MLP9_binned",
         "evaluate_perplexity",
         "compare_models",
+        "check_claims",
         "tabulate",
         "tabulate_extra",
         "tabulate_mixture_weights",

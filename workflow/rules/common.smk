@@ -243,7 +243,7 @@ def paper_file(key):
     """Input function: a file of the paper's figures that the experiment's stand beside, if there is one."""
 
     def paths(wildcards):
-        path = experiment(wildcards)["table"][key]
+        path = experiment(wildcards)["table"].get(key)
         return [source_file(path)] if path else []
 
     return paths
@@ -253,6 +253,11 @@ def tables(wildcards):
     """The tables of perplexities: the paper's rows, and what its table lacks."""
     name = experiment(wildcards)["table"]["name"]
     return [f"reports/{wildcards.experiment}/{table}.csv" for table in (name, "extra")]
+
+
+def ledger(wildcards):
+    """The ledger of the paper's claims, if the experiment checks any."""
+    return [f"reports/{wildcards.experiment}/claims.csv"] if experiment(wildcards)["table"].get("claims") else []
 
 
 def mixture_table(wildcards):

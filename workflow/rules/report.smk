@@ -101,6 +101,37 @@ rule tabulate_extra:
         " --comparisons {input.comparisons:q} {params.paper} --output-directory {params.directory:q} 2>&1 | tee {log:q}"
 
 
+rule check_claims:
+    """Check what the paper claims, claim by claim."""
+    input:
+        claims=paper_file("claims"),
+        configuration="results/{experiment}/configuration.json",
+        tables=tables,
+        comparisons="results/{experiment}/comparisons.csv",
+        histories=histories,
+    output:
+        csv=report(
+            "reports/{experiment}/claims.csv",
+            caption="../report/claims.rst",
+            category="Summary",
+            labels={"experiment": "{experiment}", "file": "the paper's claims, with verdicts"},
+        ),
+        markdown="reports/{experiment}/claims.md",
+    log:
+        "results/{experiment}/logs/check_claims.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "check_claims"),
+        directory=lambda wildcards, output: Path(output.csv).parent,
+        files=lambda wildcards, input: options(
+            claims=list(input.claims), table=input.tables[0], extra=input.tables[1], history=list(input.histories)
+        ),
+    shell:
+        "nplm check-claims --configuration {input.configuration:q} {params.files} --comparisons {input.comparisons:q}"
+        " --output-directory {params.directory:q} 2>&1 | tee {log:q}"
+
+
 rule tabulate_corpus:
     """Set our corpus's counts beside the paper's."""
     input:
@@ -278,6 +309,7 @@ rule write_report_page:
         configuration="results/{experiment}/configuration.json",
         tables=tables,
         comparisons="results/{experiment}/comparisons.csv",
+        ledger=ledger,
         corpus="reports/{experiment}/corpus.csv",
         mixture_weights=mixture_table,
         figures=figures,
@@ -298,6 +330,7 @@ rule write_report_page:
         files=lambda wildcards, input: options(
             table=input.tables[0],
             extra=input.tables[1],
+            claims=list(input.ledger),
             mixture_weights=list(input.mixture_weights),
             figure=list(input.figures),
         ),

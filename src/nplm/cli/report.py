@@ -74,6 +74,36 @@ def tabulate_extra(
     print(f"{output_directory}: extra ({len(extra)} rows)")
 
 
+@app.command("check-claims")
+def check_claims(
+    configuration: Configuration,
+    claims: Annotated[Path, Option(help="The paper's claims as data (YAML).")],
+    table: Annotated[Path, Option(help="The paper's table beside ours, made by tabulate (CSV).")],
+    extra: Annotated[Path, Option(help="The extra table made by tabulate-extra (CSV).")],
+    comparisons: Annotated[Path, Option(help="Comparisons made by compare-models (CSV).")],
+    output_directory: OutputDirectory,
+    history: Annotated[list[Path] | None, Option(help="A network's history.csv, in a folder of its name.")] = None,
+) -> None:
+    """Check what the paper claims, claim by claim: claims.{csv,md}."""
+    from nplm.report.claims import Results, check_claims, read_claims, write_ledger
+    from nplm.report.configuration import read_experiment
+    from nplm.report.history import read_histories
+    from nplm.report.table import read_table
+    from nplm.significance import read_comparisons
+
+    results = Results(
+        experiment=read_experiment(configuration),
+        table=read_table(table),
+        extra=read_table(extra),
+        comparisons=read_comparisons(comparisons),
+        histories=read_histories(history or []),
+    )
+    ledger = check_claims(read_claims(claims), results)
+    write_ledger(output_directory, ledger)
+    verdicts = {row["claim"]: row["claim_verdict"] for row in ledger}
+    print(f"{output_directory}: claims ({', '.join(f'{claim} {verdict}' for claim, verdict in verdicts.items())})")
+
+
 @app.command("tabulate-corpus")
 def tabulate_corpus(
     card: Annotated[Path, Option(help="Corpus card made by encode-corpus (JSON).")],
@@ -194,6 +224,7 @@ def write_report_page(
     corpus: Annotated[Path, Option(help="Corpus table made by tabulate-corpus (CSV).")],
     provenance: Annotated[Path, Option(help="Provenance made by record-provenance (JSON).")],
     output: Annotated[Path, Option(help="Page to write (Markdown).")],
+    claims: Annotated[Path | None, Option(help="Ledger made by check-claims (CSV).")] = None,
     comparisons: ComparisonsFile = None,
     mixture_weights: Annotated[Path | None, Option(help="Table made by tabulate-mixture-weights (CSV).")] = None,
     figure: Annotated[list[Path] | None, Option(help="Figure to show; repeat for each, in order.")] = None,
@@ -201,6 +232,7 @@ def write_report_page(
     """Gather summary, tables, figures, corpus card and provenance on one page."""
     from nplm.files import read_json, write_text
     from nplm.report import page
+    from nplm.report.claims import claims_markdown, read_ledger
     from nplm.report.configuration import read_experiment
     from nplm.report.corpus_card import corpus_markdown, read_corpus_table
     from nplm.report.mixture_table import mixture_weights_markdown, read_mixture_weights
@@ -213,6 +245,7 @@ def write_report_page(
     rows, extra_rows = read_table(table), read_table(extra)
     weights = read_mixture_weights(mixture_weights) if mixture_weights else []
     sections = {
+        "Does the paper hold?": claims_markdown(read_ledger(claims)) if claims else "",
         "Summary": page.summary_markdown(
             experiment, rows, extra_rows, read_comparisons(comparisons) if comparisons else {}
         ),
@@ -225,7 +258,7 @@ def write_report_page(
         "Provenance": provenance_markdown(read_json(provenance)),
     }
     write_text(output, page.page(f"Results: {output.absolute().parent.name}", sections))
-    print(f"{output}: {len(sections)} sections")
+    print(f"{output}: {sum(map(bool, sections.values()))} sections")
 
 
 def _tables(

@@ -101,12 +101,17 @@ def tabulate(
 
 
 def best_on_validation(rows: Iterable[Row], group: str, of: str = "") -> Row | None:
-    """The row of a group (`GROUPS`) with the lowest validation perplexity, the first of equals; None if none was run.
+    """The row of a group (`GROUPS`) with the lowest validation perplexity; see `lowest_on_validation`."""
+    return lowest_on_validation((row for row in rows if _group(row) == group), of)
+
+
+def lowest_on_validation(rows: Iterable[Row], of: str = "") -> Row | None:
+    """The row with the lowest validation perplexity, the first of equals; None if none was run.
 
     `of`: "" for our perplexities, "paper_" for the paper's.
     """
     column = f"{of}valid_ppl"
-    members = [row for row in rows if _group(row) == group and row[column] not in ("", NOT_RUN)]
+    members = [row for row in rows if row[column] not in ("", NOT_RUN)]
     return min(members, key=lambda row: float(row[column]), default=None)
 
 
