@@ -40,6 +40,8 @@ def test_bigram_by_hand():
     after_a = [3 / 16 * 16 / 27, 3 / 16 * 11 / 27, 11 / 24, 7 / 24, 1 / 16]
     np.testing.assert_allclose(probabilities(model, [0]), after_a)
     np.testing.assert_allclose(probabilities(model, [1]), after_a)
+    unigrams = [3 / 8 * 16 / 27, 3 / 8 * 11 / 27, 1 / 4, 1 / 4, 1 / 8]
+    np.testing.assert_allclose(probabilities(model, [NO_TOKEN]), unigrams)
     assert (model.word_fallback, model.class_model.fallback_orders) == (True, (1, 2))
 
 
@@ -90,7 +92,6 @@ def test_a_file_scores_the_same(tmp_path, smoothing):
     np.testing.assert_array_equal(score(model, split, "m").ln_prob, score(model, split, "m", batch=7).ln_prob)
     assert (read.n, read.vocabulary, read.vocabulary_size) == (4, "hash", V)
     assert read.class_model.smoothing == smoothing
-    assert read.word_fallback == model.word_fallback
 
 
 def test_the_file_says_which_discounts_are_the_fallback(tmp_path):
@@ -98,7 +99,11 @@ def test_the_file_says_which_discounts_are_the_fallback(tmp_path):
     header = read_header(tmp_path / "model")
     assert (header["kind"], header["classes"]) == ("class_ngram", "25")
     assert header["fallback_orders"].startswith("1")
-    assert read_model(tmp_path / "model").class_model.fallback_orders[0] == 1
+    read = read_model(tmp_path / "model")
+    assert read.class_model.fallback_orders[0] == 1
+    assert not read.word_fallback
+    write_model(tmp_path / "tiny", fit(np.array([0, 2, 1]), np.array([0, 0, 1], np.int32), 2))
+    assert read_model(tmp_path / "tiny").word_fallback
 
 
 def test_undefined_discounts_are_an_error_on_demand():
@@ -112,12 +117,13 @@ def test_command_fits_the_model_that_its_options_ask_for(tmp_path):
     write_split(tmp_path / "train", Split("train", stream(), stream()[:0], hash, V))
     write_classes(tmp_path / "classes.tsv", WordClasses(words, CLASSES, np.bincount(stream(), minlength=V)))
     arguments = ["fit-class-ngram", "--train", str(tmp_path / "train"), "--classes", str(tmp_path / "classes.tsv")]
-    arguments += ["--order", "4", "--smoothing", "backoff", "--output", str(tmp_path / "model")]
+    arguments += ["--order", "4", "--smoothing", "backoff", "--output", str(tmp_path / "model"), "--cutoffs", "1,1,2,2"]
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert "25 classes" in result.output
     assert "fallback discounts: classes, order 1" in result.output
     model = read_model(tmp_path / "model")
-    assert (model.n, model.class_model.smoothing, model.vocabulary) == (4, "backoff", hash)
+    assert (model.n, model.vocabulary) == (4, hash)
+    assert (model.class_model.smoothing, model.class_model.cutoffs) == ("backoff", (1, 1, 2, 2))
     np.testing.assert_array_equal(model.classes, CLASSES)
 
     words[5] = "another"

@@ -62,7 +62,7 @@ def test_exchange_never_lowers_the_likelihood_and_ends_where_no_move_helps(annea
     exchange = np.array([sweep.mean_ln_likelihood for sweep in done[annealing_sweeps:]])
     assert done[0].mean_ln_likelihood < exchange[-1]
     assert (np.diff(exchange) >= 0).all()
-    assert done[-1].moves == 0
+    assert [sweep.moves == 0 for sweep in done[1:]] == [False] * (len(done) - 2) + [True]
     reached = ln_likelihood(tokens, classes)
     assert done[-1].mean_ln_likelihood == pytest.approx(reached / (len(tokens) - 1), rel=1e-12)
     for word in range(SEEN):
@@ -92,6 +92,11 @@ def test_incremental_counts_equal_a_recount(temperature):
         np.testing.assert_array_equal(sizes, np.bincount(classes[words], minlength=5))
         for kept, recounted in zip(bigrams, count_class_bigrams(tokens, classes, 5), strict=True):
             np.testing.assert_array_equal(kept, recounted)
+
+
+def test_a_word_alone_in_its_class_stays_at_any_temperature():
+    _, done = cluster(stream(), V, SEEN, seed=1, sweeps=1, annealing_sweeps=2)
+    assert [sweep.moves for sweep in done] == [0, 0, 0, 0]
 
 
 def test_the_seed_decides_the_classes_through_annealing_alone():

@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Option
 
 from nplm.cli import app
-from nplm.cli.options import ModelFile, Smoothing, TrainFile, UndefinedDiscounts
+from nplm.cli.options import Cutoffs, ModelFile, Smoothing, TrainFile, UndefinedDiscounts, least_counts
 
 
 @app.command("cluster-words")
@@ -51,6 +51,7 @@ def fit_class_ngram(
     output: ModelFile,
     order: Annotated[int, Option(min=1, help="n: the model sees the classes of the n-1 words before the predicted.")],
     smoothing: Annotated[Smoothing, Option(help="Back off to shorter histories, or interpolate with them.")],
+    cutoffs: Cutoffs = None,
     undefined_discounts: Annotated[
         UndefinedDiscounts,
         Option(help="Where the counts define no discounts: stop, or use 0.5, 1, 1.5 for that order."),
@@ -62,9 +63,10 @@ def fit_class_ngram(
     from nplm.ngram.classes import read_classes
     from nplm.streams import read_split
 
+    kept = least_counts(cutoffs)
     split, table = read_split(train), read_classes(classes)
     require_same_vocabulary((train, split.vocabulary), (classes, table.vocabulary))
-    model = fit(split.tokens, table.classes, order, smoothing, undefined_discounts, split.vocabulary)
+    model = fit(split.tokens, table.classes, order, smoothing, kept, undefined_discounts, split.vocabulary)
     write_model(output, model)
     of_classes = model.class_model
     sizes = ", ".join(f"{len(keys)} {k}-grams" for k, keys in enumerate(of_classes.keys, start=1))

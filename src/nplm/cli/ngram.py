@@ -6,8 +6,7 @@ from typing import Annotated
 from typer import Option
 
 from nplm.cli import app
-from nplm.cli.options import ModelFile, Smoothing, TrainFile, UndefinedDiscounts
-from nplm.errors import InputError
+from nplm.cli.options import Cutoffs, ModelFile, Smoothing, TrainFile, UndefinedDiscounts, least_counts
 
 
 @app.command("bin-contexts")
@@ -55,9 +54,7 @@ def fit_kneser_ney(
     output: ModelFile,
     order: Annotated[int, Option(min=1, help="n: the model sees the n-1 words before the one it predicts.")],
     smoothing: Annotated[Smoothing, Option(help="Back off to shorter histories, or interpolate with them.")],
-    cutoffs: Annotated[
-        str | None, Option(help="Least count that is kept, per order: 1,1,2 drops singleton trigrams; default all.")
-    ] = None,
+    cutoffs: Cutoffs = None,
     undefined_discounts: Annotated[
         UndefinedDiscounts,
         Option(help="Where the counts define no discounts: stop, or use 0.5, 1, 1.5 for that order."),
@@ -67,14 +64,9 @@ def fit_kneser_ney(
     from nplm.ngram.kneser_ney import fit, write_model
     from nplm.streams import read_split
 
-    try:
-        least_counts = tuple(int(cutoff) for cutoff in cutoffs.split(",")) if cutoffs else None
-    except ValueError:
-        raise InputError(f"--cutoffs {cutoffs}: not whole numbers with commas between; give one per order") from None
+    kept = least_counts(cutoffs)
     split = read_split(train)
-    model = fit(
-        split.tokens, split.vocabulary_size, order, smoothing, least_counts, undefined_discounts, split.vocabulary
-    )
+    model = fit(split.tokens, split.vocabulary_size, order, smoothing, kept, undefined_discounts, split.vocabulary)
     write_model(output, model)
     print(f"{output}: {', '.join(f'{len(keys)} {k}-grams' for k, keys in enumerate(model.keys, start=1))}")
     discounts = (
