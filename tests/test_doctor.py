@@ -82,6 +82,7 @@ def test_the_profile_of_the_repository_is_understood():
     assert found.launcher.startswith("srun --mpi=")
     assert found.status_command == "squeue"
     assert found.site == []
+    assert found.runtime == 720
 
 
 def test_account_and_partition_of_the_training_come_from_the_profile(tmp_path):
@@ -108,12 +109,35 @@ def test_a_controller_that_does_not_answer(site):
     assert found.found == "sinfo: fatal: no configuration"
 
 
-def test_without_a_default_partition_one_must_be_named(site):
-    site(sinfo="echo cpu; echo gpu")
-    found = doctor.partitions(profile())
-    assert found.outcome == "failed"
-    assert "none of cpu, gpu" in found.found and "slurm_partition" in found.remedy
-    assert doctor.partitions(profile(site=("--partition=cpu",))).outcome == "ok"
+@pytest.mark.parametrize(
+    "named, runtime, outcome, says",
+    [
+        ("--partition=cpu", 720, "ok", "cpu, time limit 1-00:00:00"),
+        ("--partition=cpu", 1441, "failed", "1441 minutes, cpu has 1440"),
+        ("--partition=short", 31, "failed", "31 minutes, short has 30"),
+        ("--partition=gpu", 99999, "ok", "infinite"),
+        ("--partition=gone", 1, "failed", "there is no gone, only cpu, short, gpu"),
+        (None, 1, "failed", "none of cpu, short, gpu is the default"),
+    ],
+)
+def test_the_partition_and_its_time_limit(site, named, runtime, outcome, says):
+    site(sinfo="echo cpu 1-00:00:00; echo short 30:00; echo gpu infinite")
+    found = doctor.partitions(Profile(Path("slurm/config.yaml"), "srun", "squeue", [named] if named else [], runtime))
+    assert found.outcome == outcome
+    assert says in found.found
+    assert found.outcome == "ok" or "slurm/config.yaml" in found.remedy
+
+
+def test_the_default_partition(site):
+    site(sinfo="echo cpu 30:00; echo 'main* infinite'")
+    assert doctor.partitions(profile()).found == "main, time limit infinite"
+
+
+@pytest.mark.parametrize(
+    "runtime, minutes", [(60, 60), ("60 * attempt", 240), ("min(60 * attempt, 100)", 100), ("4h", None), (None, None)]
+)
+def test_minutes_of_the_last_attempt(runtime, minutes):
+    assert doctor.minutes(runtime, 4) == minutes
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ on each of two nodes tell whether the nodes see the files and the Python environ
 makes one MPI world of the tasks.
 """
 
+import math
 import os
 import re
 import shlex
@@ -75,6 +76,8 @@ class Profile:
     """squeue or sacct"""
     site: list[str]
     """options of srun: the account and the partition of the training, where the profile names any"""
+    runtime: int | None = None
+    """minutes that the last attempt of a training asks for; None where the profile does not say"""
 
 
 def read_profile(folder: Path) -> Profile:
@@ -89,7 +92,17 @@ def read_profile(folder: Path) -> Profile:
     resources = {**profile.get("default-resources", {}), **profile.get("set-resources", {}).get("train_nplm", {})}
     names = {"slurm_account": "--account", "slurm_partition": "--partition"}
     site = [f"{option}={resources[name]}" for name, option in names.items() if name in resources]
-    return Profile(path, launcher, profile.get("slurm-status-command", "sacct"), site)
+    attempts = 1 + int(profile.get("retries", 0))
+    runtime = minutes(resources.get("runtime"), attempts)
+    return Profile(path, launcher, profile.get("slurm-status-command", "sacct"), site, runtime)
+
+
+def minutes(runtime: object, attempt: int) -> int | None:
+    """Minutes of a profile's runtime, a number or an expression in `attempt`; None where it is neither."""
+    try:
+        return int(eval(str(runtime), {"__builtins__": {"min": min, "max": max}, "attempt": attempt}))
+    except (SyntaxError, NameError, TypeError, ValueError):
+        return None
 
 
 def findings(profile: Profile, seconds: int) -> Iterator[Finding]:
@@ -159,17 +172,39 @@ def local_world() -> Finding:
 
 
 def partitions(profile: Profile) -> Finding:
-    """Whether the controller answers and a job that names no partition has one."""
-    run = call(["sinfo", "--noheader", "--format=%P"])
+    """Whether the controller answers, a training has a partition, and that one's time limit suffices.
+
+    A job that asks for more time than its partition has waits for ever.
+    """
+    need = "partition"
+    run = call(["sinfo", "--noheader", "--format=%P %l"])
     if run.returncode:
         return failed("SLURM controller", last_line(run.stderr), "ask the site: slurmctld does not answer")
-    names = run.stdout.split()
-    default = [name.rstrip("*") for name in names if name.endswith("*")]
-    if not default and not any(option.startswith("--partition") for option in profile.site):
+    limits = dict(line.split() for line in run.stdout.splitlines())
+    named = [option.removeprefix("--partition=") for option in profile.site if option.startswith("--partition=")]
+    [name, *_] = [*named, *(name.rstrip("*") for name in limits if name.endswith("*")), None]
+    if name is None:
+        return failed(need, f"none of {', '.join(limits)} is the default", f"set slurm_partition in {profile.path}")
+    limit = next((limit for other, limit in limits.items() if other.rstrip("*") == name), None)
+    if limit is None:
+        return failed(need, f"there is no {name}, only {', '.join(limits)}", f"mend slurm_partition in {profile.path}")
+    allowed = limit_minutes(limit)
+    if profile.runtime is not None and profile.runtime > allowed:
         return failed(
-            "partition", f"none of {', '.join(names)} is the default", f"set slurm_partition in {profile.path}"
+            need,
+            f"a training may ask for {profile.runtime} minutes, {name} has {allowed:.0f}",
+            f"set runtime: min(240 * attempt, {allowed:.0f}) in {profile.path}",
         )
-    return ok("partitions", ", ".join(names))
+    return ok(need, f"{name}, time limit {limit}")
+
+
+def limit_minutes(limit: str) -> float:
+    """Minutes of a time limit as sinfo writes it: [days-]hours:minutes:seconds with parts left out, or infinite."""
+    if not re.fullmatch(r"(\d+-)?[\d:]+", limit):
+        return math.inf
+    days, _, clock = limit.rpartition("-")
+    hours, minutes, seconds = ([0, 0] + [int(part) for part in clock.split(":")])[-3:]
+    return 1440 * int(days or 0) + 60 * hours + minutes + seconds / 60
 
 
 def status_command(profile: Profile) -> Finding:

@@ -1,0 +1,173 @@
+"""The workflow on a real SLURM cluster: it finishes, and what happens to the training does not change its result."""
+
+import csv
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import cluster as slurm
+import pytest
+from workspace import LOG, MODEL, Workspace
+
+
+def of_cluster(workspace: Workspace, name: str, *arguments: str) -> str:
+    return slurm.command(workspace.cluster, name, *arguments)
+
+
+def wait_for(condition, failure: str, run: subprocess.Popen) -> None:
+    """Wait for something to happen on the cluster while Snakemake runs."""
+    slurm.wait_for(lambda: condition() or run.poll() is not None, failure, timeout=900)
+    assert run.poll() is None, f"Snakemake ended: {failure}"
+
+
+def running_training(workspace: Workspace) -> str:
+    """Id of the SLURM job that trains, empty while there is none."""
+    states = of_cluster(workspace, "squeue", "--noheader", "--states=RUNNING", "--format=%A %Z")
+    return "".join(
+        job for job, _, path in (line.partition(" ") for line in states.splitlines()) if is_in(workspace, path)
+    )
+
+
+def is_in(workspace: Workspace, path: str) -> bool:
+    return Path(path.strip()) == workspace.directory
+
+
+def ranks_of(workspace: Workspace) -> list[int]:
+    """Process ids of the training's ranks (which are not the job's shells and not SLURM's clients)."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            here = Path(os.readlink(process / "cwd")) == workspace.directory
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        if here and words[1:5] == [b"-m", b"mpi4py", b"-m", b"nplm"]:
+            found.append(int(process.name))
+    return found
+
+
+def start_training(workspace: Workspace, *arguments: str) -> subprocess.Popen:
+    """Start the training on the cluster and wait for its first checkpoint."""
+    run = workspace.start("--profile", "slurm", *arguments, "--", MODEL)
+    wait_for(lambda: workspace.checkpoints(), "no checkpoint", run)
+    return run
+
+
+def model_of(workspace: Workspace) -> bytes:
+    return (workspace.directory / MODEL).read_bytes()
+
+
+def test_the_report_is_that_of_a_local_run(empty, finished, tmp_path):
+    local = empty.copy(tmp_path / "local", epochs=2)
+    local.snakemake("--cores", "2")
+    names = [path.name for path in (local.directory / "reports/tiny").glob("*.csv")]
+    assert "table1.csv" in names
+    for name in names:
+        rows, local_rows = (
+            list(csv.reader((place.directory / "reports/tiny" / name).read_text().splitlines()))
+            for place in (finished, local)
+        )
+        assert [[number(cell) for cell in row] for row in rows] == [
+            [pytest.approx(number(cell), rel=1e-6) for cell in row] for row in local_rows
+        ]
+    for place, arguments in ((finished, ["--cores", "1"]), (local, ["--profile", "slurm"])):
+        assert "Nothing to be done" in place.snakemake("--dry-run", *arguments), "where it ran must not rerun it"
+
+
+def number(cell: str) -> float | str:
+    return float(cell) if re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", cell) else cell
+
+
+def test_the_two_ranks_were_on_two_nodes(finished):
+    jobs = of_cluster(finished, "squeue", "--noheader", "--states=all", "--format=%k %N %Z").splitlines()
+    nodes = [
+        node
+        for comment, node, path in (job.split(maxsplit=2) for job in jobs)
+        if comment.startswith("rule_train_nplm") and is_in(finished, path)
+    ]
+    assert nodes == ["n[1-2]"]
+    assert "2 rank(s) of 1 thread(s)" in finished.read(LOG)
+
+
+def test_a_cancelled_training_is_reported_and_a_rerun_continues(untrained, undisturbed):
+    run = start_training(untrained, "--retries", "0")
+    job = running_training(untrained)
+    of_cluster(untrained, "scancel", job)
+    output = untrained.finish(run, status=1)
+    assert re.search(rf"SLURM-job '{job}' failed, SLURM status is: 'CANCELLED'", output)
+    assert not (untrained.directory / MODEL).exists()
+    untrained.snakemake("--profile", "slurm", "--", MODEL)
+    assert "continuing in epoch" in untrained.read(LOG)
+    assert model_of(untrained) == undisturbed
+
+
+def test_a_killed_rank_ends_the_job_and_the_retry_continues(untrained, undisturbed):
+    run = start_training(untrained)
+    job = running_training(untrained)
+    first, second = ranks_of(untrained)
+    os.kill(second, signal.SIGKILL)
+    wait_for(lambda: running_training(untrained) != job, "the other rank goes on alone", run)
+    assert not slurm.running(first)
+    output = untrained.finish(run)
+    assert re.search(rf"SLURM-job '{job}' failed", output)
+    assert "Trying to restart job" in output
+    assert "continuing in epoch" in untrained.read(LOG)
+    assert model_of(untrained) == undisturbed
+
+
+def test_before_the_time_limit_the_training_writes_a_checkpoint_from_which_the_next_attempt_continues(
+    finished, tmp_path
+):
+    endless = finished.copy(tmp_path / "endless", epochs=1_000_000)
+    # SLURM looks every half minute, so that the signal comes between 10 and 40 seconds after the start.
+    endless.change_profile(runtime=1, slurm_extra="'--signal=TERM@20'")
+    run = start_training(endless)
+    wait_for(lambda: "Trying to restart job" in endless.said(), "the first attempt does not end", run)
+    [said] = endless.failed_job_logs()
+    assert "stopped by a signal" in said
+    assert "DUE TO TIME LIMIT" not in said
+    wait_for(lambda: "continuing in epoch" in endless.read(LOG), "the second attempt does not continue", run)
+    run.send_signal(signal.SIGINT)
+    endless.finish(run, status=1)
+    slurm.wait_for(lambda: not running_training(endless), "an interrupted Snakemake leaves its job running")
+
+
+def test_a_job_whose_node_goes_down_is_requeued_and_continues(untrained, undisturbed):
+    run = start_training(untrained)
+    job = running_training(untrained)
+    of_cluster(untrained, "scontrol", "update", "nodename=n2", "state=down", "reason=test")
+    wait_for(lambda: not running_training(untrained), "the job goes on without its node", run)
+    of_cluster(untrained, "scontrol", "update", "nodename=n2", "state=resume")
+    output = untrained.finish(run)
+    assert output.count("has been submitted with SLURM jobid") == 1, f"not SLURM but Snakemake restarted job {job}"
+    assert "continuing in epoch" in untrained.read(LOG)
+    assert model_of(untrained) == undisturbed
+
+
+def test_a_launcher_that_does_not_fit_the_mpi_library_is_refused(untrained):
+    """Without pmi2, each rank is a world of its own."""
+    untrained.change_profile(launcher="srun --mpi=none -K")
+    output = untrained.snakemake("--profile", "slurm", "--retries", "0", "--", MODEL, status=1)
+    assert "srun --mpi=none" in output
+    assert re.search(r"--ranks 2 was asked for but the MPI world has 1 .*MPICH.*srun --mpi=pmi2", untrained.read(LOG))
+    assert "Traceback" not in untrained.read(LOG)
+    assert not (untrained.directory / MODEL).parent.exists() and not untrained.checkpoints()
+
+
+def test_a_rank_that_raises_leaves_its_traceback_in_the_log(untrained, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        "if 'train-nplm' in sys.orig_argv and os.environ.get('SLURM_PROCID') == '1':\n"
+        "    from nplm.neural.output_parallel import OutputParallel\n"
+        "    def fail(self, epsilon, weight_decay):\n"
+        "        raise RuntimeError('rank 1 fails on purpose')\n"
+        "    OutputParallel.update = fail\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+    untrained.snakemake("--profile", "slurm", "--retries", "0", "--", MODEL, status=1, PYTHONPATH=path)
+    log = untrained.read(LOG)
+    assert "Traceback (most recent call last)" in log
+    assert "RuntimeError: rank 1 fails on purpose" in log
+    assert not (untrained.directory / MODEL).exists()
