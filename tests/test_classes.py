@@ -179,9 +179,9 @@ def test_other_files_are_refused_with_the_place(tmp_path, text, message):
 def test_readable_classes_show_their_most_frequent_words():
     first, second = readable_classes(table(), 2, words=2)
     assert first == (0, 2, 16, ["the", "a"])
-    assert second[3] in (["<rare>", "'s"], ["#", '"'])
+    assert second == (1, 2, 5, ["<rare>", "'s"])
     assert [c.number for c in readable_classes(table(), 12, words=3)] == [0, 1, 2]
-    assert readable_classes(table(), 1, words=3) == [(1, 3, 5, ["<rare>", "'s", "naïve"])]
+    assert readable_classes(table(), 2)[1] == (1, 2, 5, ["<rare>", "'s"])
 
 
 def test_command_writes_the_classes_and_the_likelihood(tmp_path):

@@ -307,20 +307,20 @@ class ReadableClass(NamedTuple):
     number: int
     """of the class"""
     size: int
-    """words in it"""
+    """words in it that train holds"""
     tokens: int
     """tokens of train in it"""
     words: list[str]
-    """its most frequent words"""
+    """the most frequent of these"""
 
 
 def readable_classes(table: WordClasses, number: int, words: int = 10) -> list[ReadableClass]:
     """`number` of the classes (all, where there are fewer) by their most frequent words, for a report.
 
-    Of the classes with at least `words` words, which say more than those of few, it takes some at even distances, from
-    the class of most tokens on; where too few are that large, of all the classes.
+    Of the classes with at least `words` words in train, which say more than those of few, it takes some at even
+    distances, from the class of most tokens on; where too few are that large, of all the classes.
     """
-    sizes = np.bincount(table.classes)
+    sizes = np.bincount(table.classes, table.counts > 0).astype(np.int64)
     tokens = np.bincount(table.classes, table.counts).astype(np.int64)
     candidates = np.flatnonzero(sizes >= words)
     if len(candidates) < number:
@@ -328,7 +328,7 @@ def readable_classes(table: WordClasses, number: int, words: int = 10) -> list[R
     candidates = candidates[np.argsort(-tokens[candidates], kind="stable")]
     number = min(number, len(candidates))
     chosen = candidates[np.arange(number) * len(candidates) // number]
-    by_count = np.argsort(-table.counts, kind="stable")
+    by_count = np.argsort(-table.counts, kind="stable")[: np.count_nonzero(table.counts)]
     return [
         ReadableClass(
             int(c),
