@@ -53,7 +53,7 @@ def test_without_slurm_it_says_so_and_checks_the_rest(site):
         [sys.executable, "-m", "nplm", "doctor", "--profile", str(ROOT / "slurm")], capture_output=True, text=True
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    lines = run.stdout.splitlines()
+    _command, *lines = run.stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["ok", "ok", "ok", "skipped"]
     assert "one world of 2 ranks" in lines[2]
     assert "no sbatch on PATH" in lines[3]

@@ -1,5 +1,7 @@
 """The command line: one subcommand per stage of the workflow, named as its rule."""
 
+import os
+import shlex
 import sys
 from importlib import import_module
 
@@ -29,7 +31,12 @@ for _stages in ("corpus", "ngram", "classes", "neural", "scores", "report", "doc
 
 
 def main() -> None:
-    """Run the command line; an InputError ends it with one line on standard error and exit status 1."""
+    """Run the command line; an InputError ends it with one line on standard error and exit status 1.
+
+    Where the output goes to a file or a pipe, its first line is the command, so that a log shows what to type.
+    """
+    if len(sys.argv) > 2 and not sys.stdout.isatty() and os.environ.get("PMI_RANK", "0") == "0":
+        print("nplm", shlex.join(sys.argv[1:]), flush=True)
     try:
         app()
     except InputError as error:
