@@ -199,6 +199,6 @@ def test_a_ledger_reads_back_and_shows_every_verdict(tmp_path):
     claims.write_ledger(tmp_path, ledger)
     assert claims.read_ledger(tmp_path / "claims.csv") == ledger
     text = (tmp_path / "claims.md").read_text()
-    assert "Of 1 claims: 0 holds, 0 does not hold, 0 undecided, 1 not run." in text
+    assert "Verdicts on 1 claims: holds 0, does not hold 0, undecided 0, not run 1." in text
     assert "| 1 holds, 1 not run |" in text and "1.070 (1.050–1.090)" in text
     assert json.dumps(ledger)  # plain text all through

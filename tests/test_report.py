@@ -16,7 +16,7 @@ from nplm.report.history import read_histories
 from nplm.report.markdown import markdown_table
 from nplm.report.mixture_table import mixture_weights_markdown, tabulate_mixture_weights
 from nplm.report.table import NOT_RUN, PAPER_COLUMNS, read_paper, read_table, tabulate
-from nplm.significance import Interval
+from nplm.significance import Interval, write_comparisons
 
 PAPER = """\
 scores,model,row,n,c,h,m,direct,mix,train_ppl,valid_ppl,test_ppl
@@ -395,6 +395,19 @@ def test_git_state_outside_a_checkout_is_unknown(tmp_path):
     assert provenance.git_state(tmp_path) == {"commit": None, "dirty": None}
 
 
+COMPARISONS = {
+    ("net_mix", "trigram"): Interval(0.7778, 0.75, 0.80),
+    ("kn3", "net_mix"): Interval(1.2143, 1.20, 1.23),
+    ("trigram", "net_mix"): Interval(1.2857, 1.25, 1.3333),
+}
+CLAIMS = """
+- claim: The network beats the n-grams.
+  source: abstract
+  parts:
+    - {statement: It does., quantity: ratio, row: {best: {family: n-gram}}, to: net_mix, above: 1.1}
+"""
+
+
 @pytest.fixture
 def made(tmp_path, paper):
     """The inputs of all report commands, as files."""
@@ -409,6 +422,10 @@ def made(tmp_path, paper):
     (tmp_path / "benchmarks" / "score.tsv").write_text("s\tmax_rss\n1.5\t20\n")
     (tmp_path / "net").mkdir()
     (tmp_path / "net" / "history.csv").write_text(HISTORY)
+    record = {"split": "test", "tokens": 100, "block_length": 5, "resamples": 10}
+    write_comparisons(tmp_path / "comparisons.csv", COMPARISONS, **record)
+    (tmp_path / "claims.yaml").write_text(CLAIMS)
+    (tmp_path / "perplexity.rst").write_text("Perplexity of ``every``\nrow.\n")
     for mixture in MIXTURES:
         write_mixture(tmp_path / f"{mixture.name}.json", mixture)
     return tmp_path
@@ -420,15 +437,19 @@ tabulate-extra --configuration configuration.json --paper paper.csv --perplexity
 --output-directory report
 tabulate-corpus --card corpus.json --output-directory report
 tabulate-mixture-weights --mixture half.json --mixture by_bin.json --output-directory report
+check-claims --configuration configuration.json --claims claims.yaml --table report/table1.csv \
+--extra report/extra.csv --comparisons comparisons.csv --history net/history.csv --output-directory report
 plot-learning-curves --history net/history.csv --output report/learning_curves.svg
 plot-perplexity --table report/table1.csv --table report/extra.csv --output report/perplexity.svg
 plot-mixture-weights --weights report/mixture_weights.csv --output report/mixture_weights.svg
 plot-classes --table report/table1.csv --output report/classes.svg
+plot-training-time --history net/history.csv --output report/training_time.svg
 record-provenance --configuration configuration.json --vocabulary vocabulary.tsv --retrieved retrieved.json \
 --benchmarks benchmarks --history net/history.csv --output-directory report
 write-report-page --configuration configuration.json --table report/table1.csv --extra report/extra.csv \
 --corpus report/corpus.csv --provenance report/provenance.json --mixture-weights report/mixture_weights.csv \
---figure report/perplexity.svg --output report/README.md
+--claims report/claims.csv --comparisons comparisons.csv --figure report/perplexity.svg --caption perplexity.rst \
+--output report/README.md --html report/index.html
 """
 
 
@@ -440,13 +461,23 @@ def test_commands_make_the_report_from_files_alone(made, monkeypatch):
     report = made / "report"
     assert {path.name for path in report.iterdir()} == {
         *("table1.csv", "table1.md", "table1.tex", "extra.csv", "extra.md", "corpus.csv", "corpus.md"),
-        *("mixture_weights.csv", "mixture_weights.md", "provenance.json", "provenance.md", "README.md"),
-        *("learning_curves.svg", "perplexity.svg", "mixture_weights.svg", "classes.svg"),
+        *("mixture_weights.csv", "mixture_weights.md", "provenance.json", "provenance.md", "README.md", "index.html"),
+        *(
+            "claims.csv",
+            "claims.md",
+            "training_time.svg",
+            "learning_curves.svg",
+            "perplexity.svg",
+            "mixture_weights.svg",
+            "classes.svg",
+        ),
     }
     text = (report / "README.md").read_text()
-    assert text.startswith("# Results: report\n\n## Summary\n")
-    assert "![perplexity](perplexity.svg)" in text
-    for part in ("table1", "extra", "corpus", "mixture_weights", "provenance"):
+    assert text.startswith("# Results: report\n\n## Does the paper hold?\n\nVerdicts on 1 claims: holds 1,")
+    assert "![perplexity](perplexity.svg)\n\nPerplexity of `every` row.\n" in text
+    assert "[table1.csv](table1.csv), made by `snakemake -c1 report/table1.csv`." in text
+    assert "21.4 % (20.0 to 23.0)" in text
+    for part in ("claims", "table1", "extra", "corpus", "mixture_weights", "provenance"):
         assert (report / f"{part}.md").read_text().split("\n\n", 1)[1] in text
     record = json.loads((report / "provenance.json").read_text())
     assert record["corpus"]["sha256"] == "12ab" and record["versions"]["torch"]
@@ -487,13 +518,6 @@ def test_a_row_of_several_seeds_shows_mean_and_deviation(paper):
     assert "net.seed2" not in {row["scores"] for row in table + extra}
     assert "| 305.0 ± 7.1 |" in table_formats.table_markdown(seeds, table)
     assert row_of(table, "trigram")["valid_ppl_sd"] == ""
-
-
-COMPARISONS = {
-    ("net_mix", "trigram"): Interval(0.7778, 0.75, 0.80),
-    ("kn3", "net_mix"): Interval(1.2143, 1.20, 1.23),
-    ("trigram", "net_mix"): Interval(1.2857, 1.25, 1.3333),
-}
 
 
 def test_ratios_carry_their_intervals(paper):

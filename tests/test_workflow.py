@@ -31,7 +31,7 @@ experiments:
       kn3: {kind: kneser_ney, n: 3, smoothing: interpolated, undefined_discounts: fallback}
       class9_kn3: {kind: class_ngram, classes: 9, n: 3, smoothing: interpolated}
       MLP7: {kind: nplm, n: 3, h: 4, m: 3, direct: true}
-      MLP9: {kind: nplm, n: 4, h: 5, m: 3, direct: false}
+      MLP9: {kind: nplm, n: 4, h: 5, m: 2, direct: false}
     mixtures:
       MLP8: {components: [MLP7, deleted_interpolation], weights: fixed}
       MLP9_binned: {components: [MLP9, deleted_interpolation], weights: binned}
@@ -144,6 +144,13 @@ def test_a_changed_learning_rate_reruns_training_and_what_follows(finished, chan
         "plot_perplexity",
         "plot_learning_curves",
         "plot_mixture_weights",
+        "plot_classes",
+        "tabulate_gains",
+        "plot_gains",
+        "plot_training_time",
+        "tabulate_neighbours",
+        "plot_feature_map",
+        "plot_features MLP9",
         "record_provenance",
         "write_report_page",
         "all",

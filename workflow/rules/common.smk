@@ -265,19 +265,56 @@ def mixture_table(wildcards):
     return [f"reports/{wildcards.experiment}/mixture_weights.csv"] if mixture_files(wildcards) else []
 
 
-def figures(wildcards):
-    """The figures for which the experiment has something to show, in the report's order."""
+def networks(wildcards):
+    """The parameters of every network of an experiment."""
+    models = configuration.models_run(experiment(wildcards), "nplm")
+    return [f"results/{wildcards.experiment}/models/{model}/model.safetensors" for model in models]
+
+
+def neighbour_table(wildcards):
+    """The table of words with similar features, if there is a network."""
+    return [f"reports/{wildcards.experiment}/neighbours.csv"] if networks(wildcards) else []
+
+
+def networks_in_the_plane(block):
+    """The networks with m = 2, whose features can be plotted as they are; one of each row's seeds."""
+    replicas = {name for names in block["replicas"].values() for name in names[1:]}
+    return [
+        name
+        for name in configuration.models_run(block, "nplm")
+        if block["models"][name]["m"] == 2 and name not in replicas
+    ]
+
+
+def captions_of_figures(wildcards):
+    """The figures for which the experiment has something to show, in the report's order -> the name of their caption."""
     block = experiment(wildcards)
     weights = {block["mixtures"][mixture]["weights"] for mixture in configuration.mixtures_run(block)}
+    networks = configuration.models_run(block, "nplm")
     shown = {
         "perplexity": True,
-        "learning_curves": configuration.models_run(block, "nplm"),
+        "gains": configuration.is_run(block, block["table"]["baseline"]) and len(all_scores(wildcards)) > len(SPLITS),
+        "learning_curves": networks,
         "mixture_weights": "binned" in weights,
         "classes": configuration.models_run(block, "class_ngram"),
+        "training_time": networks,
+        "feature_map": networks,
     }
-    return [f"reports/{wildcards.experiment}/{figure}.svg" for figure in shown if shown[figure]]
+    return {name: name for name in shown if shown[name]} | {
+        f"features.{name}": "features" for name in networks_in_the_plane(block)
+    }
+
+
+def figures(wildcards):
+    """The figures of an experiment's report, in order."""
+    return [f"reports/{wildcards.experiment}/{figure}.svg" for figure in captions_of_figures(wildcards)]
+
+
+def captions(wildcards):
+    """Their captions, in the same order."""
+    return [source_file(f"workflow/report/{caption}.rst") for caption in captions_of_figures(wildcards).values()]
 
 
 def final_output():
     """What the default target makes: the report of every experiment that is run."""
-    return expand("reports/{experiment}/README.md", experiment=EXPERIMENTS)
+    return expand("reports/{experiment}/{page}", experiment=EXPERIMENTS, page=["README.md", "index.html"])

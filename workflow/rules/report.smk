@@ -6,6 +6,7 @@
 #          results/{experiment}/comparisons.csv      every two models on test, with the interval of their ratio
 #          reports/{experiment}/                     the tables (csv, md, tex), figures (svg), provenance.{json,md}
 #          reports/{experiment}/README.md            all of it on one page
+#          reports/{experiment}/index.html           the same, with everything in it
 
 
 rule write_configuration:
@@ -269,6 +270,157 @@ rule plot_classes:
         "nplm plot-classes {params.tables} --output {output.figure:q} 2>&1 | tee {log:q}"
 
 
+rule tabulate_gains:
+    """Tabulate every model's gain over the baseline, by frequency of the context and of the word."""
+    input:
+        configuration="results/{experiment}/configuration.json",
+        scores=test_scores,
+        train="results/{experiment}/train.safetensors",
+        split="results/{experiment}/test.safetensors",
+        bins="results/{experiment}/context_bins/test.safetensors",
+    output:
+        csv=report(
+            "reports/{experiment}/gains.csv",
+            caption="../report/gains.rst",
+            category="Tables",
+            labels={"experiment": "{experiment}", "table": "gains over the baseline by frequency"},
+        ),
+    log:
+        "results/{experiment}/logs/tabulate_gains.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "tabulate_gains"),
+        scores=lambda wildcards, input: options(scores=list(input.scores)),
+    shell:
+        "nplm tabulate-gains --configuration {input.configuration:q} {params.scores} --train {input.train:q}"
+        " --split {input.split:q} --bins {input.bins:q} --output {output.csv:q} 2>&1 | tee {log:q}"
+
+
+rule plot_gains:
+    """Draw the gain over the baseline of the best network, the best network mixture and the best n-gram."""
+    input:
+        configuration="results/{experiment}/configuration.json",
+        gains="reports/{experiment}/gains.csv",
+        tables=tables,
+    output:
+        figure=report(
+            "reports/{experiment}/gains.svg",
+            caption="../report/gains.rst",
+            category="Figures",
+            labels={"experiment": "{experiment}", "figure": "gains over the baseline by frequency"},
+        ),
+    log:
+        "results/{experiment}/logs/plot_gains.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "plot_gains"),
+        tables=lambda wildcards, input: options(table=list(input.tables)),
+    shell:
+        "nplm plot-gains --configuration {input.configuration:q} --gains {input.gains:q} {params.tables}"
+        " --output {output.figure:q} 2>&1 | tee {log:q}"
+
+
+rule plot_training_time:
+    """Draw the minutes that an epoch of each network takes, by phase."""
+    input:
+        histories=histories,
+    output:
+        figure=report(
+            "reports/{experiment}/training_time.svg",
+            caption="../report/training_time.rst",
+            category="Figures",
+            labels={"experiment": "{experiment}", "figure": "time of an epoch by phase"},
+        ),
+    log:
+        "results/{experiment}/logs/plot_training_time.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "plot_training_time"),
+        histories=lambda wildcards, input: options(history=list(input.histories)),
+    shell:
+        "nplm plot-training-time {params.histories} --output {output.figure:q} 2>&1 | tee {log:q}"
+
+
+rule tabulate_neighbours:
+    """List the nearest neighbours of words in the features of the best network."""
+    input:
+        models=networks,
+        tables=tables,
+        vocabulary="results/{experiment}/vocabulary.tsv",
+    output:
+        csv=report(
+            "reports/{experiment}/neighbours.csv",
+            caption="../report/neighbours.rst",
+            category="Tables",
+            labels={"experiment": "{experiment}", "table": "words with similar features"},
+        ),
+        markdown="reports/{experiment}/neighbours.md",
+    log:
+        "results/{experiment}/logs/tabulate_neighbours.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "tabulate_neighbours"),
+        directory=lambda wildcards, output: Path(output.csv).parent,
+        files=lambda wildcards, input: options(model=list(input.models), table=list(input.tables)),
+        words=lambda wildcards: options(word=experiment(wildcards).get("words")),
+    shell:
+        "nplm tabulate-neighbours {params.files} --vocabulary {input.vocabulary:q} {params.words}"
+        " --output-directory {params.directory:q} 2>&1 | tee {log:q}"
+
+
+rule plot_feature_map:
+    """Draw the features of the best network on a map in two dimensions."""
+    input:
+        models=networks,
+        tables=tables,
+        vocabulary="results/{experiment}/vocabulary.tsv",
+    output:
+        figure=report(
+            "reports/{experiment}/feature_map.svg",
+            caption="../report/feature_map.rst",
+            category="Figures",
+            labels={"experiment": "{experiment}", "figure": "map of the features"},
+        ),
+    log:
+        "results/{experiment}/logs/plot_feature_map.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "plot_feature_map"),
+        files=lambda wildcards, input: options(model=list(input.models), table=list(input.tables)),
+        seed=lambda wildcards: configuration.derive_seed(experiment(wildcards)["seed"], "feature map"),
+    shell:
+        "nplm plot-feature-map {params.files} --vocabulary {input.vocabulary:q} --seed {params.seed}"
+        " --output {output.figure:q} 2>&1 | tee {log:q}"
+
+
+rule plot_features:
+    """Draw the two features of every frequent word, of a network with m = 2."""
+    input:
+        model="results/{experiment}/models/{model}/model.safetensors",
+        vocabulary="results/{experiment}/vocabulary.tsv",
+    output:
+        figure=report(
+            "reports/{experiment}/features.{model}.svg",
+            caption="../report/features.rst",
+            category="Figures",
+            labels={"experiment": "{experiment}", "figure": "features of {model}"},
+        ),
+    log:
+        "results/{experiment}/logs/plot_features/{model}.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "plot_features"),
+    shell:
+        "nplm plot-features --model {input.model:q} --vocabulary {input.vocabulary:q} --output {output.figure:q}"
+        " 2>&1 | tee {log:q}"
+
+
 rule record_provenance:
     """Record versions, commit, configuration, machine and the seconds of every stage, when all else is made."""
     input:
@@ -312,11 +464,19 @@ rule write_report_page:
         ledger=ledger,
         corpus="reports/{experiment}/corpus.csv",
         mixture_weights=mixture_table,
+        neighbours=neighbour_table,
         figures=figures,
+        captions=captions,
         provenance="reports/{experiment}/provenance.json",
     output:
         page=report(
             "reports/{experiment}/README.md",
+            caption="../report/page.rst",
+            category="Summary",
+            labels={"experiment": "{experiment}", "file": "all on one page, as text"},
+        ),
+        html=report(
+            "reports/{experiment}/index.html",
             caption="../report/page.rst",
             category="Summary",
             labels={"experiment": "{experiment}", "file": "all on one page"},
@@ -332,8 +492,10 @@ rule write_report_page:
             extra=input.tables[1],
             claims=list(input.ledger),
             mixture_weights=list(input.mixture_weights),
+            neighbours=list(input.neighbours),
             figure=list(input.figures),
+            caption=list(input.captions),
         ),
     shell:
         "nplm write-report-page --configuration {input.configuration:q} {params.files} --corpus {input.corpus:q}"
-        " --comparisons {input.comparisons:q} --provenance {input.provenance:q} --output {output.page:q} 2>&1 | tee {log:q}"
+        " --comparisons {input.comparisons:q} --provenance {input.provenance:q} --output {output.page:q} --html {output.html:q} 2>&1 | tee {log:q}"

@@ -184,6 +184,159 @@ def plot_classes(table: Tables, output: Figure) -> None:
     print(f"{output}: {sum(bool(row['c']) for row in rows)} class-based rows")
 
 
+@app.command("tabulate-gains")
+def tabulate_gains(
+    configuration: Configuration,
+    scores: Annotated[list[Path], Option(help="Score stream of one split; repeat for each model and mixture.")],
+    train: Annotated[Path, Option(help="The train split, in which words are counted.")],
+    split: Annotated[Path, Option(help="The split that the streams score.")],
+    bins: Annotated[Path, Option(help="Context bins of that split, made by bin-contexts.")],
+    output: Annotated[Path, Option(help="Table to write (CSV).")],
+) -> None:
+    """Tabulate every model's gain over the baseline, by frequency of the context and of the word in train."""
+    import numpy as np
+
+    from nplm.arrays import require_same_vocabulary
+    from nplm.mixture import read_context_bins
+    from nplm.report.configuration import read_experiment
+    from nplm.report.gains import tabulate_gains, write_gains
+    from nplm.scores import read_aligned_scores
+    from nplm.significance import mean_over_seeds
+    from nplm.streams import read_split
+
+    experiment = read_experiment(configuration)
+    streams = read_aligned_scores(scores)
+    counted, scored, contexts = read_split(train), read_split(split), read_context_bins(bins)
+    require_same_vocabulary(
+        (train, counted.vocabulary),
+        (split, scored.vocabulary),
+        (bins, contexts.vocabulary),
+        (scores[0], streams[0].vocabulary),
+    )
+    word_counts = np.bincount(counted.tokens, minlength=counted.vocabulary_size)
+    rows = tabulate_gains(
+        mean_over_seeds({stream.model: stream.ln_prob for stream in streams}, experiment.get("replicas", {})),
+        experiment["table"]["baseline"],
+        {"context": contexts.frequency, "word": word_counts[scored.tokens]},
+    )
+    write_gains(output, rows)
+    print(f"{output}: {len(rows)} groups of tokens of {len(streams)} score streams")
+
+
+@app.command("plot-gains")
+def plot_gains(
+    configuration: Configuration,
+    gains: Annotated[Path, Option(help="Table made by tabulate-gains (CSV).")],
+    table: Tables,
+    output: Figure,
+) -> None:
+    """Draw the gain over the baseline of the best network, the best network mixture and the best n-gram."""
+    from nplm.report.configuration import read_experiment
+    from nplm.report.figures import plot_gains
+    from nplm.report.gains import models_to_show, read_gains
+    from nplm.report.table import read_table
+
+    baseline = read_experiment(configuration)["table"]["baseline"]
+    models = models_to_show([row for path in table for row in read_table(path)], baseline)
+    plot_gains(output, read_gains(gains), models, baseline)
+    print(f"{output}: {', '.join(models)}")
+
+
+@app.command("plot-training-time")
+def plot_training_time(
+    history: Annotated[list[Path], Option(help="A network's history.csv, in a folder of its name; repeat for each.")],
+    output: Figure,
+) -> None:
+    """Draw the minutes that an epoch of each network takes, by phase."""
+    from nplm.report.figures import plot_training_time
+    from nplm.report.history import read_histories
+
+    histories = read_histories(history)
+    plot_training_time(output, histories)
+    print(f"{output}: {', '.join(histories)}")
+
+
+Networks = Annotated[list[Path], Option(help="A network's model file, in a folder of its name; repeat for each.")]
+VocabularyFile = Annotated[Path, Option(help="The experiment's vocabulary.tsv.")]
+
+
+@app.command("tabulate-neighbours")
+def tabulate_neighbours(
+    model: Networks,
+    table: Tables,
+    vocabulary: VocabularyFile,
+    output_directory: OutputDirectory,
+    word: Annotated[list[str] | None, Option(help="Word to list; repeat. None: words of all frequencies.")] = None,
+    number: Annotated[int, Option(min=1, help="Neighbours of each word.")] = 8,
+) -> None:
+    """List the nearest neighbours of words in the features of the best network: neighbours.{csv,md}."""
+    from nplm.corpus.vocabulary import read_vocabulary
+    from nplm.report.features import chosen_words, nearest_neighbours, read_features, write_neighbours
+
+    words = read_vocabulary(vocabulary)
+    path = _best_network(model, table)
+    chosen = word or chosen_words(words, 20)
+    rows = nearest_neighbours(read_features(path, words), words, chosen, number)
+    write_neighbours(output_directory, [{"model": path.parent.name, **row} for row in rows])
+    print(f"{output_directory}: neighbours ({len(chosen)} words, features of {path.parent.name})")
+
+
+@app.command("plot-feature-map")
+def plot_feature_map(
+    model: Networks,
+    table: Tables,
+    vocabulary: VocabularyFile,
+    output: Figure,
+    seed: Annotated[int, Option(help="Seed of the map's start.")],
+    words: Annotated[int, Option(min=4, help="Words on the map, the most frequent ones.")] = 600,
+) -> None:
+    """Draw the features of the best network on a map in two dimensions, by t-SNE."""
+    path = _best_network(model, table)
+    _plot_features(path, vocabulary, output, words, seed, ("t-SNE 1", "t-SNE 2"))
+    print(f"{output}: features of {path.parent.name}")
+
+
+@app.command("plot-features")
+def plot_features(
+    model: Annotated[Path, Option(help="Model file of a network with m = 2.")],
+    vocabulary: VocabularyFile,
+    output: Figure,
+    words: Annotated[int, Option(min=4, help="Words in the plane, the most frequent ones.")] = 600,
+) -> None:
+    """Draw the two features of every frequent word, of a network with m = 2."""
+    _plot_features(model, vocabulary, output, words, 0, ("feature 1", "feature 2"))
+    print(f"{output}: features of {model.parent.name}")
+
+
+def _plot_features(
+    model: Path, vocabulary: Path, output: Path, number: int, seed: int, axis_labels: tuple[str, str]
+) -> None:
+    from nplm.corpus.vocabulary import read_vocabulary
+    from nplm.report.features import frequent_words, plane, read_features
+    from nplm.report.figures import plot_words
+
+    words = read_vocabulary(vocabulary)
+    ids = frequent_words(words, number)
+    points = plane(read_features(model, words)[ids], seed)
+    plot_words(output, points, [words.words[i] for i in ids], axis_labels)
+
+
+def _best_network(models: list[Path], tables: list[Path]) -> Path:
+    """The model file of the best unmixed network on validation, by the tables."""
+    from nplm.errors import InputError
+    from nplm.report.gains import best_network
+    from nplm.report.table import read_table
+
+    best = best_network([row for path in tables for row in read_table(path)])
+    of_name = {path.parent.name: path for path in models}
+    if best is None or best["scores"] not in of_name:
+        name = best["scores"] if best else "none"
+        raise InputError(
+            f"the best network of the tables is {name}, no model given; give the model files of all networks"
+        )
+    return of_name[best["scores"]]
+
+
 @app.command("record-provenance")
 def record_provenance(
     configuration: Configuration,
@@ -224,17 +377,22 @@ def write_report_page(
     corpus: Annotated[Path, Option(help="Corpus table made by tabulate-corpus (CSV).")],
     provenance: Annotated[Path, Option(help="Provenance made by record-provenance (JSON).")],
     output: Annotated[Path, Option(help="Page to write (Markdown).")],
+    html: Annotated[Path | None, Option(help="The same page to write as one HTML file with everything in it.")] = None,
     claims: Annotated[Path | None, Option(help="Ledger made by check-claims (CSV).")] = None,
     comparisons: ComparisonsFile = None,
     mixture_weights: Annotated[Path | None, Option(help="Table made by tabulate-mixture-weights (CSV).")] = None,
+    neighbours: Annotated[Path | None, Option(help="Table made by tabulate-neighbours (CSV).")] = None,
     figure: Annotated[list[Path] | None, Option(help="Figure to show; repeat for each, in order.")] = None,
+    caption: Annotated[list[Path] | None, Option(help="Caption of each figure, in the same order.")] = None,
 ) -> None:
-    """Gather summary, tables, figures, corpus card and provenance on one page."""
+    """Gather verdicts, summary, tables, figures, corpus card and provenance on one page."""
     from nplm.files import read_json, write_text
     from nplm.report import page
     from nplm.report.claims import claims_markdown, read_ledger
     from nplm.report.configuration import read_experiment
     from nplm.report.corpus_card import corpus_markdown, read_corpus_table
+    from nplm.report.features import neighbours_markdown, read_neighbours
+    from nplm.report.html import html_page
     from nplm.report.mixture_table import mixture_weights_markdown, read_mixture_weights
     from nplm.report.provenance import provenance_markdown
     from nplm.report.table import read_table
@@ -243,22 +401,35 @@ def write_report_page(
 
     experiment = read_experiment(configuration)
     rows, extra_rows = read_table(table), read_table(extra)
-    weights = read_mixture_weights(mixture_weights) if mixture_weights else []
+    intervals = read_comparisons(comparisons) if comparisons else {}
+
+    def section(text: str, *paths: Path) -> str:
+        return f"{text}\n{page.made_by(paths, output)}"
+
     sections = {
-        "Does the paper hold?": claims_markdown(read_ledger(claims)) if claims else "",
-        "Summary": page.summary_markdown(
-            experiment, rows, extra_rows, read_comparisons(comparisons) if comparisons else {}
-        ),
-        table_title(rows): table_markdown(experiment, rows),
-        "What the paper's table lacks": extra_markdown(experiment, rows, extra_rows),
-        "Figures": page.figures_markdown(figure or [], output),
-        "Corpus": corpus_markdown(read_corpus_table(corpus)),
-        "Weights of the mixtures": mixture_weights_markdown(weights) if weights else "",
+        "Does the paper hold?": section(claims_markdown(read_ledger(claims)), claims) if claims else "",
+        "Summary": page.summary_markdown(experiment, rows, extra_rows, intervals),
+        table_title(rows): section(table_markdown(experiment, rows), table),
+        "What the paper's table lacks": section(extra_markdown(experiment, rows, extra_rows), extra),
+        "Figures": page.figures_markdown(figure or [], caption or [], output),
+        "Words with similar features": section(neighbours_markdown(read_neighbours(neighbours)), neighbours)
+        if neighbours
+        else "",
+        "Corpus": section(corpus_markdown(read_corpus_table(corpus)), corpus),
+        "Weights of the mixtures": section(
+            mixture_weights_markdown(read_mixture_weights(mixture_weights)), mixture_weights
+        )
+        if mixture_weights
+        else "",
         "Settings": page.settings_markdown(experiment),
-        "Provenance": provenance_markdown(read_json(provenance)),
+        "Provenance": section(provenance_markdown(read_json(provenance)), provenance),
+        "How to make it anew": page.REPRODUCTION,
     }
-    write_text(output, page.page(f"Results: {output.absolute().parent.name}", sections))
-    print(f"{output}: {sum(map(bool, sections.values()))} sections")
+    title = f"Results: {output.absolute().parent.name}"
+    write_text(output, page.page(title, sections))
+    if html:
+        write_text(html, html_page(title, sections, output.parent))
+    print(f"{output}: {sum(map(bool, sections.values()))} sections, {len(figure or [])} figures")
 
 
 def _tables(

@@ -250,15 +250,15 @@ def write_ledger(directory: str | Path, ledger: list[Row]) -> None:
 def claims_markdown(ledger: Sequence[Row]) -> str:
     """The verdicts, one line per claim, and below what decided them, one line per part."""
     claims = list({row["claim"]: row for row in ledger}.values())
-    counts = ", ".join(f"{sum(row['claim_verdict'] == v for row in claims)} {v}" for v in VERDICTS)
+    counts = ", ".join(f"{v} {sum(row['claim_verdict'] == v for row in claims)}" for v in VERDICTS)
     verdicts = [
-        [row["claim"], row["claim_statement"], row["claim_verdict"], _decided(ledger, row["claim"])] for row in claims
+        [row["claim"], row["claim_verdict"], row["claim_statement"], _decided(ledger, row["claim"])] for row in claims
     ]
     details = [
         [
             f"{row['claim']}.{row['part']}",
-            row["statement"],
             row["verdict"],
+            row["statement"],
             row["ours"] and f"{_short(row['ours'])} ({_short(row['low'])}–{_short(row['high'])})",
             _short(row["paper"]),
             row["rule"],
@@ -267,7 +267,7 @@ def claims_markdown(ledger: Sequence[Row]) -> str:
         ]
         for row in ledger
     ]
-    header = ["part", "the paper says", "verdict", "ours (interval)", "paper", "holds if", "quantity", "computed from"]
+    header = ["part", "verdict", "the paper says", "ours (interval)", "paper", "holds if", "quantity", "computed from"]
     notes = [
         "Verdicts are computed from the tables, never typed; boundaries are stated with the claims.",
         "A part is undecided when the interval includes its boundary. Of a ratio it is a 95 % interval by a paired "
@@ -276,10 +276,10 @@ def claims_markdown(ledger: Sequence[Row]) -> str:
         "A claim holds when all parts hold that this corpus can decide, and fails when one fails.",
     ]
     return (
-        f"Of {len(claims)} claims: {counts}.\n\n"
-        + markdown_table(["claim", "the paper says", "verdict", "parts"], verdicts, left=4)
+        f"Verdicts on {len(claims)} claims: {counts}.\n\n"
+        + markdown_table(["claim", "verdict", "the paper says", "parts"], verdicts, left=4)
         + "\n"
-        + markdown_table(header, details, left=3)
+        + markdown_table(header, details, left=len(header))
         + "\n"
         + bullets(notes)
     )

@@ -2,13 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
+from typing import TYPE_CHECKING
 
 from nplm.errors import InputError
+from nplm.report.gains import BY
 from nplm.report.history import Epochs, chosen_epoch
 from nplm.report.mixture_table import POOLED, frequency_range
-from nplm.report.style import COLORS, LINES, MARKERS, drawn, plain_logarithmic
+from nplm.report.style import COLORS, HATCHES, LINES, MARKERS, SHADES, drawn, escaped_mathematics, plain_logarithmic
 from nplm.report.table import NOT_RUN, Row, row_label
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def plot_learning_curves(path: str | Path, histories: dict[str, Epochs]) -> None:
@@ -141,6 +146,94 @@ def plot_classes(path: str | Path, rows: Sequence[Row]) -> None:
         ax.set_xlabel("classes")
         ax.set_ylabel("test perplexity")
         figure.legend(loc="outside upper center", ncols=2)
+
+
+def plot_gains(path: str | Path, gains: Sequence[dict[str, str]], models: dict[str, str], baseline: str) -> None:
+    """Gain over the baseline by frequency of the context and of the word, with the share of the tokens below.
+
+    models: label -> model of each curve. Raises InputError when there is none.
+    """
+    if not models:
+        raise InputError(f"{path}: no model but the baseline {baseline} was run; run a network or another n-gram")
+    with drawn(path, 11, 4, height_ratios=[3, 1, 3, 1]) as (figure, axes):
+        for (by, title), top, bottom in zip(BY.items(), axes[::2], axes[1::2], strict=True):
+            rows = [row for row in gains if row["by"] == by]
+            groups = {row["frequency_lowest"]: row for row in rows}
+            place = {lowest: x for x, lowest in enumerate(sorted(groups, key=int))}
+            for number, (label, model) in enumerate(models.items()):
+                points = [row for row in rows if row["model"] == model]
+                top.errorbar(
+                    [place[row["frequency_lowest"]] for row in points],
+                    [float(row["gain"]) for row in points],
+                    [1.96 * float(row["standard_error"]) for row in points],
+                    linestyle=LINES[number],
+                    color=COLORS[number],
+                    marker=MARKERS[number],
+                    capsize=3,
+                    label=label,
+                )
+            top.axhline(0, color="black", linewidth=1)
+            top.set_ylabel("gain, nats per token")
+            top.set_title(f"by {by}")
+            shares = [int(groups[lowest]["tokens"]) for lowest in place]
+            bottom.bar(list(place.values()), [n / sum(shares) for n in shares], color="#999999", edgecolor="black")
+            bottom.yaxis.set_major_formatter("{x:.0%}")
+            bottom.set_ylabel("tokens")
+            top.set_xticks(list(place.values()), [])
+            bottom.set_xticks(list(place.values()), [frequency_range(groups[low]) for low in place], rotation=90)
+            bottom.set_xlim(top.get_xlim())
+            bottom.set_xlabel(title)
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=1)
+
+
+def plot_training_time(path: str | Path, histories: dict[str, Epochs]) -> None:
+    """Minutes of an epoch by phase, the mean over all epochs of each network, stacked."""
+    phases = list(
+        dict.fromkeys(
+            column
+            for epochs in histories.values()
+            for column in epochs[0]
+            if column.startswith("seconds_") and column not in ("seconds_training", "seconds_validation")
+        )
+    )
+    phases.append("seconds_validation")  # the last: the other phases are training, in the order of an update
+    with drawn(path, 2.6 + 0.45 * len(histories) + 0.15 * len(phases)) as (figure, (ax,)):
+        left = [0.0] * len(histories)
+        for number, phase in enumerate(phases):
+            minutes = [mean(epoch.get(phase, 0.0) for epoch in epochs) / 60 for epochs in histories.values()]
+            ax.barh(
+                range(len(histories)),
+                minutes,
+                left=left,
+                color=SHADES[number % len(SHADES)],
+                hatch=HATCHES[number % len(HATCHES)],
+                edgecolor="black",
+                label=phase.removeprefix("seconds_").replace("_", " "),
+            )
+            left = [sum(pair) for pair in zip(left, minutes, strict=True)]
+        ax.set_yticks(range(len(histories)), list(histories))
+        ax.set_ylim(len(histories) - 0.5, -0.5)
+        ax.set_xlabel("minutes per epoch")
+        ax.grid(axis="y", visible=False)
+        figure.legend(loc="outside upper center", ncols=2)
+
+
+def plot_words(path: str | Path, points: "np.ndarray", words: Sequence[str], axis_labels: tuple[str, str]) -> None:
+    """Words at their points [N, 2], the first words first: a word is labelled where its label covers no earlier one."""
+    with drawn(path, 6.4) as (figure, (ax,)):
+        ax.plot(*points.T, ".", color="#aaaaaa", markersize=3, zorder=1)
+        ax.set_xlabel(axis_labels[0])
+        ax.set_ylabel(axis_labels[1])
+        ax.grid(visible=False)
+        figure.canvas.draw()  # fixes the layout, so that the labels' places are known
+        taken: list = []
+        for (x, y), word in zip(points, words, strict=True):
+            label = ax.annotate(escaped_mathematics(word), (x, y), ha="center", va="center", fontsize=9, zorder=2)
+            box = label.get_window_extent()
+            if any(box.overlaps(other) for other in taken):
+                label.remove()
+            else:
+                taken.append(box)
 
 
 def _names(rows: Sequence[dict[str, str]], column: str) -> list[str]:

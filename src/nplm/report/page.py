@@ -2,12 +2,21 @@
 
 import os
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 
+from nplm.files import read_text
 from nplm.report.markdown import markdown_table
 from nplm.report.table import GROUPS, NOT_RUN, Row, baseline_row, best_on_validation, has_paper, row_label
 from nplm.report.table_formats import shown
 from nplm.significance import Comparisons
+
+REPRODUCTION = """\
+Everything here is made by `snakemake --cores all`, with the `--configfile` of this experiment if it has one; the commit
+and the configuration's hash are under Provenance. A single file is made by the command beside it; what it is computed
+from, and every command with its arguments, is in the logs under `results/EXPERIMENT/logs`. Every command runs by hand
+too: `nplm --help` lists them.
+"""
 
 
 def page(title: str, sections: dict[str, str]) -> str:
@@ -16,13 +25,37 @@ def page(title: str, sections: dict[str, str]) -> str:
     return "\n".join(parts)
 
 
-def figures_markdown(figures: Sequence[str | Path], page_path: str | Path) -> str:
-    """The figures, shown by links relative to the page."""
-    start = Path(page_path).parent
-    return "\n".join(
-        f"![{Path(figure).stem.replace('_', ' ')}]({Path(os.path.relpath(figure, start)).as_posix()})\n"
-        for figure in figures
-    )
+def figures_markdown(figures: Sequence[str | Path], captions: Sequence[str | Path], page_path: str | Path) -> str:
+    """The figures, shown by links relative to the page, each with its caption (if any) and how to make it anew."""
+    parts = []
+    for figure, caption in zip_longest(figures, captions):
+        name = Path(figure).stem
+        link = _link(figure, page_path)
+        parts.append(f"### {_heading(name)}\n\n![{name.replace('_', ' ')}]({link})\n")
+        if caption is not None:
+            parts.append(f"{_caption(caption)}\n")
+        parts.append(made_by([figure], page_path))
+    return "\n".join(parts)
+
+
+def _heading(name: str) -> str:
+    """A figure's name for the reader: learning_curves is "Learning curves"."""
+    return name[:1].upper() + name[1:].replace("_", " ").replace(".", " of ")
+
+
+def made_by(paths: Sequence[str | Path], page_path: str | Path) -> str:
+    """Links to files of the report, and the command that makes them anew."""
+    links = ", ".join(f"[{Path(path).name}]({_link(path, page_path)})" for path in paths)
+    return f"{links}, made by `snakemake -c1 {' '.join(map(str, paths))}`.\n"
+
+
+def _link(path: str | Path, page_path: str | Path) -> str:
+    return Path(os.path.relpath(path, Path(page_path).parent)).as_posix()
+
+
+def _caption(path: str | Path) -> str:
+    """A caption of the Snakemake report, in reStructuredText, as Markdown: they use nothing of it but ``code``."""
+    return " ".join(read_text(path).replace("``", "`").split())
 
 
 def settings_markdown(experiment: dict) -> str:

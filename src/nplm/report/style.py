@@ -18,6 +18,10 @@ MARKERS = ("o", "D", "s", "^", "v", "P", "X", "*")
 COLORS = ("black", "#0072b2", "#d55e00", "#009e73", "#7f7f7f")
 """told apart by colour-blind readers (Okabe & Ito 2008); markers and lines tell them apart without colour"""
 
+SHADES = ("#ffffff", "#d9d9d9", "#a6a6a6", "#56b4e9", "#e69f00", "#0072b2", "#d55e00", "#009e73")
+HATCHES = ("", "///", "...", "xxx", "---", "", "++", "ooo")
+"""of areas side by side, told apart with or without colour"""
+
 _SETTINGS = {
     "font.family": "sans-serif",
     "font.size": 12,
@@ -56,6 +60,11 @@ def drawn(path: str | Path, height: float, rows: int = 1, **subplots: object) ->
                 figure.savefig(partial, format="svg", metadata={"Date": None, "Creator": None})
         finally:
             pyplot.close(figure)
+
+
+def escaped_mathematics(text: str) -> str:
+    """Text in which matplotlib sees no mathematics: a dollar sign is one."""
+    return text.replace("$", r"\$")
 
 
 def plain_logarithmic(axis) -> None:
