@@ -28,7 +28,7 @@ $(INSTALLED): pyproject.toml requirements.lock
 run: setup ## The quick experiment on the Brown corpus: every n-gram, one network, a few epochs (minutes)
 	snakemake --cores $(CORES) --configfile $(QUICK)
 	@cat reports/quick/table1.md
-	@echo "Tables and figures: $(CURDIR)/reports/quick. In one page: .venv/bin/snakemake --configfile $(QUICK) --report report.html"
+	@echo "The whole report, to open in a browser: $(CURDIR)/reports/quick/index.html"
 
 full: setup ## The full experiment of config.yaml: every row of the paper's table (hours)
 	snakemake --cores $(CORES)
