@@ -53,7 +53,8 @@ SlurmdLogFile={folder}/log/slurmd-%n.log
 # A node that answers late because the machine is busy is not down.
 SlurmdTimeout=0
 MessageTimeout=60
-MinJobAge=600
+# Long enough for every test to ask what became of its jobs.
+MinJobAge=86400
 KillWait=5
 Waittime=0
 AccountingStorageType=accounting_storage/none

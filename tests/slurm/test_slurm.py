@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import cluster as slurm
@@ -121,14 +122,14 @@ def test_before_the_time_limit_the_training_writes_a_checkpoint_from_which_the_n
     finished, tmp_path
 ):
     endless = finished.copy(tmp_path / "endless", epochs=1_000_000)
-    # SLURM looks every half minute, so that the signal comes between 10 and 40 seconds after the start.
-    endless.change_profile(runtime=1, slurm_extra="'--signal=TERM@20'")
-    run = start_training(endless)
-    wait_for(lambda: "Trying to restart job" in endless.said(), "the first attempt does not end", run)
-    [said] = endless.failed_job_logs()
+    # SLURM looks every half minute, so that the signal comes 20 to 50 seconds before the limit. Where one minute is not
+    # even enough to start, the next attempt has more.
+    endless.change_profile(runtime="attempt", slurm_extra="'--signal=TERM@20'")
+    run = start_training(endless, "--retries", "6")
+    wait_for(lambda: "continuing in epoch" in endless.read(LOG), "no attempt continues", run)
+    said = endless.failed_job_logs()[-1]
     assert "stopped by a signal" in said
     assert "DUE TO TIME LIMIT" not in said
-    wait_for(lambda: "continuing in epoch" in endless.read(LOG), "the second attempt does not continue", run)
     run.send_signal(signal.SIGINT)
     endless.finish(run, status=1)
     slurm.wait_for(lambda: not running_training(endless), "an interrupted Snakemake leaves its job running")
@@ -171,3 +172,24 @@ def test_a_rank_that_raises_leaves_its_traceback_in_the_log(untrained, tmp_path)
     assert "Traceback (most recent call last)" in log
     assert "RuntimeError: rank 1 fails on purpose" in log
     assert not (untrained.directory / MODEL).exists()
+
+
+def test_the_preflight_finds_nothing_amiss(empty):
+    output = preflight(empty)
+    assert {line.split()[0] for line in output.stdout.splitlines()} == {"ok"}, output.stdout
+    assert "on two nodes by srun --mpi=pmi2 -K: one world of 2 ranks on n1 and n2" in output.stdout
+    assert output.returncode == 0
+
+
+def test_the_preflight_finds_a_launcher_that_does_not_fit(untrained):
+    untrained.change_profile(launcher="srun --mpi=none -K")
+    output = preflight(untrained)
+    [failure] = [line for line in output.stdout.splitlines() if line.startswith("failed")]
+    assert "2 worlds of 1 rank(s) instead of one of 2" in failure
+    assert "srun --mpi=none -K" in failure and "MPICH" in failure and "--mpi=pmi2" in failure
+    assert output.returncode == 1
+
+
+def preflight(workspace: Workspace) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "nplm", "doctor", "--seconds", "300"]
+    return subprocess.run(command, cwd=workspace.directory, env=workspace.environment, capture_output=True, text=True)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ TINY = """
 corpus: {source: text, path: [text.txt], sha256: null, tokenizer: spaces, marks: none}
 splits: {train: 3000, valid: 500}
 vocabulary: {scope: corpus, rare_threshold: 1}
-training: {epsilon_0: 0.01, r: 0, weight_decay: 0, K: 16, epochs: 2, patience: null, precision: float64}
+training: {epsilon_0: 0.002, r: 0, weight_decay: 0, K: 128, epochs: 2, patience: null, precision: float64}
 models:
   kn2: {kind: kneser_ney, n: 2, smoothing: interpolated, undefined_discounts: fallback}
   MLP9: {kind: nplm, n: 4, h: 5, m: 3, direct: false}
@@ -39,7 +40,7 @@ OUTER_JOB = {
 }
 """The environment of a job inside which somebody starts a local run."""
 
-EPOCHS = 60
+EPOCHS = 100
 """Long enough for something to happen to a training after its first epoch."""
 
 
@@ -62,6 +63,8 @@ class Workspace:
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=subprocess.STDOUT,
+                # Where the tests themselves run in the background, Ctrl-C is ignored, and would be there too.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
 
     def snakemake(self, *arguments: str, status: int = 0, **environment: str) -> str:
@@ -117,7 +120,7 @@ class Workspace:
         return Path(self.environment["PATH"].split(os.pathsep)[0]).parent
 
     def checkpoints(self) -> list[Path]:
-        return list(self.directory.glob("results/tiny/checkpoints/*/checkpoint.safetensors"))
+        return list(self.directory.glob("results/tiny/checkpoints/MLP9/*/checkpoint.safetensors"))
 
     def failed_job_logs(self) -> list[str]:
         """What the failed jobs of the training said, oldest first; SLURM's log of a job that ended well is removed."""
