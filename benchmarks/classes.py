@@ -91,7 +91,10 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as directory:
         for number in files.classes:
-            rows += measure_classes(number, files, Path(directory))
+            measured = measure_classes(number, files, Path(directory))
+            for r in measured:
+                print(f"{number} classes: {r['step']}, {r['seconds']} s, {r['peak_megabytes']} MB", flush=True)
+            rows += measured
     write_csv(files.output, rows, rows[0])
 
 
