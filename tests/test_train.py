@@ -61,7 +61,7 @@ def command(splits: Path, folder: Path, *options: str, ranks: int = 1) -> list[s
 
 def train(splits: Path, folder: Path, *options: str, ranks: int = 1) -> subprocess.CompletedProcess:
     return subprocess.run(
-        command(splits, folder, *options, ranks=ranks), capture_output=True, text=True, timeout=120, check=False
+        command(splits, folder, *options, ranks=ranks), capture_output=True, text=True, timeout=3000, check=False
     )
 
 
@@ -139,9 +139,9 @@ def test_killed_at_a_random_moment_it_continues_to_the_same_bits(splits, tmp_pat
 
 
 def wait_for(condition, process: subprocess.Popen) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not condition() and process.poll() is None:
-        assert time.monotonic() < deadline, "nothing happened within a minute"
+        assert time.monotonic() < deadline, "nothing happened within five minutes"
         time.sleep(0.01)
 
 
@@ -153,7 +153,7 @@ def test_a_signal_writes_a_checkpoint_and_stops(splits, tmp_path, number):
     [checkpoint] = tmp_path.glob("checkpoints/*/checkpoint.safetensors")
     before = checkpoint.stat().st_mtime_ns
     process.send_signal(number)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=300)
     assert process.returncode == 143
     assert "run the same command again" in output
     assert checkpoint.stat().st_mtime_ns > before
@@ -219,7 +219,7 @@ def test_a_rank_that_raises_ends_all_ranks_with_its_traceback(splits, tmp_path):
     )
     words = command(splits, tmp_path, ranks=2)
     words[words.index("nplm") - 1 : words.index("nplm") + 1] = [str(script)]
-    run = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
     assert run.returncode != 0
     assert "RuntimeError: rank 1 fails on purpose" in run.stderr
     assert not (tmp_path / "model.safetensors").exists()
