@@ -526,3 +526,10 @@ def test_ratios_carry_their_intervals(paper):
     text = table_formats.table_markdown(EXPERIMENT, tables[0])
     assert "| **0.750–0.800** |" in text and "by a paired block bootstrap" in text
     assert "21.4 % (20.0 to 23.0)" in page.summary_markdown(EXPERIMENT, *tables, COMPARISONS)
+
+
+def test_seeds_of_a_network_share_a_panel(tmp_path, histories):
+    figures.plot_learning_curves(tmp_path / "f.svg", histories, {"net": ["net", "other"]})
+    assert [text for text in text_of(tmp_path / "f.svg") if "on validation" in text] == [
+        "net: 350.0 ± 0.0 on validation, 2 seeds"
+    ]

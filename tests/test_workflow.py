@@ -98,8 +98,8 @@ def finished(tmp_path_factory) -> Path:
 def changed(finished):
     """Writes a changed configuration, for the time of a test."""
 
-    def change(path: str, value: object) -> None:
-        config = yaml.safe_load(CONFIG)
+    def change(path: str, value: object, keep: bool = False) -> None:
+        config = yaml.safe_load((finished / "config.yaml").read_text() if keep else CONFIG)
         *parents, key = path.split(".")
         block = config
         for parent in parents:
@@ -164,6 +164,34 @@ def test_a_new_model_reruns_no_other(finished, changed):
     assert not {job for job in jobs if re.match(r"(fit_|train_|score|mix )", job) and "kn3" not in job}
 
 
+def test_rows_added_to_the_configuration_show_everywhere(finished, changed, tmp_path):
+    directory = tmp_path / "more rows"
+    external = {"kind": "external", "family": "n-gram", "logarithm": "log10", "vocabulary_size": 61}
+    for split in ("train", "valid", "test"):
+        external[split] = f"{split}.txt"
+    changed("experiments.tiny.models.theirs", external)
+    changed(
+        "experiments.tiny.mixtures.with_theirs", {"components": ["MLP9", "theirs"], "weights": "learned"}, keep=True
+    )
+    changed("experiments.tiny.models.MLP7.seeds", 2, keep=True)
+    shutil.copytree(finished, directory)
+    for split, tokens in (("train", 3000), ("valid", 500), ("test", 500)):
+        (directory / f"{split}.txt").write_text("-1.5\n" * tokens)
+    snakemake(directory)
+    for path in (
+        *(f"reports/tiny/{file}" for file in ("extra.csv", "extra.md", "gains.csv", "perplexity.svg")),
+        *(f"reports/tiny/{file}" for file in ("README.md", "index.html")),
+        *("results/tiny/perplexity.csv", "results/tiny/comparisons.csv"),
+    ):
+        text = (directory / path).read_text()
+        assert "theirs" in text and "with_theirs" in text, path
+    with open(directory / "reports/tiny/table1.csv", newline="") as file:
+        seeds = {row["row"]: (row["seeds"], row["test_ppl_sd"] != "") for row in csv.DictReader(file)}
+    assert seeds["MLP7"] == seeds["MLP8"] == ("2", True)
+    assert seeds["MLP9"] == ("1", False)
+    assert "Nothing to be done" in snakemake(directory, "--dry-run")
+
+
 def test_ranks_and_launcher_rerun_nothing(finished, changed):
     changed("mpi", {"ranks": 2, "launcher": "srun", "threads": 1})
     assert "Nothing to be done" in snakemake(finished, "--dry-run")
@@ -199,14 +227,20 @@ def test_the_snakemake_report_shows_every_table_and_figure(finished):
             assert path.name in page
 
 
-@pytest.mark.parametrize("name", [None, "quick"])
+@pytest.mark.parametrize("name", [None, "quick", "full"])
 def test_the_configurations_that_ship_plan_every_model(tmp_path, name):
     shutil.copy(ROOT / "config.yaml", tmp_path)
     arguments = ["--configfile", str(ROOT / f"workflow/configs/{name}.yaml")] if name else []
     jobs = planned(tmp_path, *arguments)
     assert {"retrieve_corpus", "fit_deleted_interpolation deleted_interpolation", "mix MLP10"} < jobs
     networks = {job.split()[1] for job in jobs if job.startswith("train_nplm")}
-    assert networks == ({"MLP9"} if name == "quick" else {"MLP1", "MLP3", "MLP5", "MLP7", "MLP9"})
+    rows = {"MLP1", "MLP3", "MLP5", "MLP7", "MLP9"}
+    expected = {
+        None: rows | {"MLP_plane"},
+        "quick": {"MLP9"},
+        "full": rows | {f"{row}.seed{seed}" for row in rows for seed in (2, 3)} | {"MLP_plane"},
+    }
+    assert networks == expected[name]
 
 
 def test_choosing_the_learning_rate_does_not_look_at_the_test_split(tmp_path):

@@ -187,6 +187,11 @@ def scoring_code(wildcards):
     return code_of("nplm.cli.scores", "score", also=(READERS[model(wildcards)["kind"]],))
 
 
+def external_options(wildcards):
+    row = model(wildcards)
+    return options(logarithm=row["logarithm"], vocabulary_size=row["vocabulary_size"])
+
+
 def component_scores(wildcards):
     """The score streams of a mixture's components: on the job's split, or on valid where weights are fitted."""
     mixture = experiment(wildcards)["mixtures"][wildcards.mixture]

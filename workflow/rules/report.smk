@@ -208,6 +208,7 @@ rule plot_perplexity:
 rule plot_learning_curves:
     """Draw the perplexity of every network after each epoch."""
     input:
+        configuration="results/{experiment}/configuration.json",
         histories=histories,
     output:
         figure=report(
@@ -224,7 +225,8 @@ rule plot_learning_curves:
         code=code_of("nplm.cli.report", "plot_learning_curves"),
         histories=lambda wildcards, input: options(history=list(input.histories)),
     shell:
-        "nplm plot-learning-curves {params.histories} --output {output.figure:q} 2>&1 | tee {log:q}"
+        "nplm plot-learning-curves --configuration {input.configuration:q} {params.histories} --output {output.figure:q}"
+        " 2>&1 | tee {log:q}"
 
 
 rule plot_mixture_weights:
@@ -467,6 +469,7 @@ rule write_report_page:
         neighbours=neighbour_table,
         figures=figures,
         captions=captions,
+        template=source_file("src/nplm/report/index.html.jinja"),
         provenance="reports/{experiment}/provenance.json",
     output:
         page=report(
@@ -498,4 +501,5 @@ rule write_report_page:
         ),
     shell:
         "nplm write-report-page --configuration {input.configuration:q} {params.files} --corpus {input.corpus:q}"
-        " --comparisons {input.comparisons:q} --provenance {input.provenance:q} --output {output.page:q} --html {output.html:q} 2>&1 | tee {log:q}"
+        " --comparisons {input.comparisons:q} --provenance {input.provenance:q} --output {output.page:q}"
+        " --html {output.html:q} 2>&1 | tee {log:q}"

@@ -17,6 +17,8 @@ rule score:
         "results/{experiment}/logs/score/{model}.{split}.log",
     benchmark:
         "results/{experiment}/benchmarks/score/{model}.{split}.tsv"
+    wildcard_constraints:
+        model=models_of_kinds(*READERS),
     conda:
         "../../envs/nplm.yaml"
     threads: lambda wildcards: MPI["threads"] if model(wildcards)["kind"] == "nplm" else 1
@@ -25,6 +27,29 @@ rule score:
     shell:
         "nplm score --model {input.model:q} --split {input.split:q} --name {wildcards.model:q} --output {output.scores:q}"
         " 2>&1 | tee {log:q}"
+
+
+rule import_scores:
+    """Make a score stream of another toolkit's log-probabilities."""
+    input:
+        log_probabilities=lambda wildcards: model(wildcards)[wildcards.split],
+        split="results/{experiment}/{split}.safetensors",
+    output:
+        scores="results/{experiment}/scores/{model}.{split}.safetensors",
+    log:
+        "results/{experiment}/logs/import_scores/{model}.{split}.log",
+    benchmark:
+        "results/{experiment}/benchmarks/import_scores/{model}.{split}.tsv"
+    wildcard_constraints:
+        model=models_of_kinds("external"),
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.scores", "import_scores"),
+        options=external_options,
+    shell:
+        "nplm import-scores --log-probabilities {input.log_probabilities:q} --split {input.split:q} {params.options}"
+        " --name {wildcards.model:q} --output {output.scores:q} 2>&1 | tee {log:q}"
 
 
 rule fit_mixture:

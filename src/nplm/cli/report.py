@@ -139,13 +139,16 @@ def tabulate_mixture_weights(
 def plot_learning_curves(
     history: Annotated[list[Path], Option(help="A network's history.csv, in a folder of its name; repeat for each.")],
     output: Figure,
+    configuration: Annotated[Path | None, Option(help="Resolved configuration (JSON): which are seeds of one.")] = None,
 ) -> None:
     """Draw train and validation perplexity by epoch of every network."""
+    from nplm.report.configuration import read_experiment
     from nplm.report.figures import plot_learning_curves
     from nplm.report.history import read_histories
 
     histories = read_histories(history)
-    plot_learning_curves(output, histories)
+    replicas = read_experiment(configuration).get("replicas") if configuration else None
+    plot_learning_curves(output, histories, replicas)
     print(f"{output}: {', '.join(histories)}")
 
 

@@ -28,6 +28,25 @@ def score(
     _print_summary(output, stream)
 
 
+@app.command("import-scores")
+def import_scores(
+    log_probabilities: Annotated[Path, Option(help="Text file with the log-probability of every token, in order.")],
+    split: Annotated[Path, Option(help="Split that was scored (train, valid or test .safetensors).")],
+    logarithm: Annotated[str, Option(help="natural | log10: what the file holds.")],
+    vocabulary_size: Annotated[int, Option(help="Words that the outside model shares its probability among.")],
+    name: Annotated[str, Option(help="Name of the model in mixtures and tables.")],
+    output: Annotated[Path, Option(help="Score stream to write: ln P of every token, in nats.")],
+) -> None:
+    """Make a score stream of another toolkit's log-probabilities."""
+    from nplm.external import read_external_scores
+    from nplm.scores import write_scores
+    from nplm.streams import read_split
+
+    stream = read_external_scores(log_probabilities, logarithm, vocabulary_size, read_split(split), name)
+    write_scores(output, stream)
+    _print_summary(output, stream)
+
+
 @app.command("fit-mixture")
 def fit_mixture(
     component: Annotated[list[Path], Option(help="Score stream of a component on valid; repeat for each, in order.")],

@@ -9,6 +9,9 @@ from nplm.errors import InputError
 from nplm.files import read_json
 from nplm.scorers import READERS
 
+EXTERNAL = "external"
+"""kind of a model that another toolkit ran; its row says its family"""
+
 
 def read_experiment(path: str | Path) -> dict:
     """An experiment's resolved configuration, from JSON. Raises InputError when the report lacks a part of it."""
@@ -50,4 +53,7 @@ def models_in(experiment: dict, name: str) -> list[dict]:
 
 def is_network(experiment: dict, name: str) -> bool:
     """Whether a model is a network, or a mixture has one."""
-    return any(READERS[model["kind"]].startswith("nplm.neural.") for model in models_in(experiment, name))
+    return any(
+        model["family"] == "network" if model["kind"] == EXTERNAL else READERS[model["kind"]].startswith("nplm.neural.")
+        for model in models_in(experiment, name)
+    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean, median, stdev
 from typing import TYPE_CHECKING
 
 from nplm.errors import InputError
@@ -16,28 +16,43 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def plot_learning_curves(path: str | Path, histories: dict[str, Epochs]) -> None:
-    """Train and validation perplexity by epoch, one panel per network, the chosen epoch marked."""
+def plot_learning_curves(
+    path: str | Path, histories: dict[str, Epochs], replicas: dict[str, list[str]] | None = None
+) -> None:
+    """Train and validation perplexity by epoch, one panel per network with all its seeds, the chosen epochs marked.
+
+    replicas: network -> names of its trainings, of the networks that have several.
+    """
     from matplotlib.ticker import MaxNLocator
 
-    panels = len(histories)
-    with drawn(path, 1.2 + 2.1 * panels, panels, sharex=True, sharey=True) as (figure, axes):
-        for ax, (network, epochs) in zip(axes, histories.items(), strict=True):
-            x = [epoch["epoch"] for epoch in epochs]
-            curves = {
-                "validation": [epoch["valid_perplexity"] for epoch in epochs],
-                "train, while it learns": [epoch["train_perplexity"] for epoch in epochs],
-            }
-            for (label, y), color, line, marker in zip(curves.items(), COLORS, LINES, MARKERS, strict=False):
-                ax.plot(x, y, line, color=color, marker=marker, markersize=4, label=label)
-            best = chosen_epoch(epochs)
-            ax.plot(best["epoch"], best["valid_perplexity"], "o", ms=12, mfc="none", mec="black", label="chosen epoch")
-            ax.set_title(f"{network}: {best['valid_perplexity']:.1f} on validation after epoch {best['epoch']:.0f}")
+    further = {name for names in (replicas or {}).values() for name in names[1:]}
+    networks = {name: (replicas or {}).get(name, [name]) for name in histories if name not in further}
+    with drawn(path, 1.2 + 2.1 * len(networks), len(networks), sharex=True, sharey=True) as (figure, axes):
+        for ax, (network, trainings) in zip(axes, networks.items(), strict=True):
+            best = [chosen_epoch(histories[training]) for training in trainings]
+            for epochs in (histories[training] for training in trainings):
+                x = [epoch["epoch"] for epoch in epochs]
+                curves = {
+                    "validation": [epoch["valid_perplexity"] for epoch in epochs],
+                    "train, while it learns": [epoch["train_perplexity"] for epoch in epochs],
+                }
+                for (label, y), color, line, marker in zip(curves.items(), COLORS, LINES, MARKERS, strict=False):
+                    ax.plot(x, y, line, color=color, marker=marker, markersize=4, label=label)
+            chosen = [[epoch[column] for epoch in best] for column in ("epoch", "valid_perplexity")]
+            ax.plot(*chosen, "o", ms=12, mfc="none", mec="black", label="chosen epoch")
+            perplexity = mean(chosen[1])
+            ax.set_title(
+                f"{network}: {perplexity:.1f} on validation after epoch {chosen[0][0]:.0f}"
+                if len(trainings) == 1
+                else f"{network}: {perplexity:.1f} ± {stdev(chosen[1]):.1f} on validation, {len(trainings)} seeds"
+            )
             ax.set_ylabel("perplexity")
             plain_logarithmic(ax.yaxis)
         axes[-1].set_xlabel("epoch")
         axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+        handles, labels = axes[0].get_legend_handles_labels()
+        legend = dict(zip(labels, handles, strict=True))
+        figure.legend(legend.values(), legend.keys(), loc="outside upper center", ncols=2)
 
 
 def plot_perplexity(path: str | Path, tables: Sequence[Sequence[Row]]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from nplm.errors import InputError
 from nplm.files import read_csv
 from nplm.perplexity import Perplexity
-from nplm.report.configuration import all_names, is_network, models_in, names_run, streams_of
+from nplm.report.configuration import EXTERNAL, all_names, is_network, models_in, names_run, streams_of
 from nplm.significance import Comparisons
 
 NOT_RUN = "not run"
@@ -171,7 +171,8 @@ def _configured(experiment: dict, name: str) -> Row:
     if name in experiment["mixtures"]:
         mixture = experiment["mixtures"][name]
         return row | {"variant": " + ".join(mixture["components"]), "mix": "yes", "weights": mixture["weights"]}
-    options = {key: value for key, value in first.items() if key not in ("kind", *SHAPE)}
+    hidden = ("kind", *SHAPE, *(first if first["kind"] == EXTERNAL else ()))  # of an external model, all but its shape
+    options = {key: value for key, value in first.items() if key not in hidden}
     smoothing = options.pop("smoothing", None)
     variant = ", ".join([*filter(None, [smoothing]), *(f"{key} = {_text(value)}" for key, value in options.items())])
     return row | {"variant": variant, "mix": "no" if row["family"] == "network" else ""}
