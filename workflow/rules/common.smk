@@ -281,6 +281,18 @@ def neighbour_table(wildcards):
     return [f"reports/{wildcards.experiment}/neighbours.csv"] if networks(wildcards) else []
 
 
+def class_files(wildcards):
+    """The word classes of the class-based models, one table for each number of classes."""
+    block = experiment(wildcards)
+    numbers = {block["models"][name]["classes"] for name in configuration.models_run(block, "class_ngram")}
+    return [f"results/{wildcards.experiment}/classes/{number}/classes.tsv" for number in sorted(numbers)]
+
+
+def word_class_table(wildcards):
+    """The table of word classes, if there is a class-based model."""
+    return [f"reports/{wildcards.experiment}/word_classes.csv"] if class_files(wildcards) else []
+
+
 def networks_in_the_plane(block):
     """The networks with m = 2, whose features can be plotted as they are; one of each row's seeds."""
     replicas = {name for names in block["replicas"].values() for name in names[1:]}

@@ -374,6 +374,32 @@ rule tabulate_neighbours:
         " --output-directory {params.directory:q} 2>&1 | tee {log:q}"
 
 
+rule tabulate_word_classes:
+    """List frequent words of some classes of the best class-based model."""
+    input:
+        configuration="results/{experiment}/configuration.json",
+        classes=class_files,
+        tables=tables,
+    output:
+        csv=report(
+            "reports/{experiment}/word_classes.csv",
+            caption="../report/word_classes.rst",
+            category="Tables",
+            labels={"experiment": "{experiment}", "table": "word classes"},
+        ),
+        markdown="reports/{experiment}/word_classes.md",
+    log:
+        "results/{experiment}/logs/tabulate_word_classes.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "tabulate_word_classes"),
+        directory=lambda wildcards, output: Path(output.csv).parent,
+        files=lambda wildcards, input: options(classes=list(input.classes), table=list(input.tables)),
+    shell:
+        "nplm tabulate-word-classes --configuration {input.configuration:q} {params.files} --output-directory {params.directory:q} 2>&1 | tee {log:q}"
+
+
 rule plot_feature_map:
     """Draw the features of the best network on a map in two dimensions."""
     input:
@@ -467,6 +493,7 @@ rule write_report_page:
         corpus="reports/{experiment}/corpus.csv",
         mixture_weights=mixture_table,
         neighbours=neighbour_table,
+        word_classes=word_class_table,
         figures=figures,
         captions=captions,
         template=source_file("src/nplm/report/index.html.jinja"),
@@ -496,6 +523,7 @@ rule write_report_page:
             claims=list(input.ledger),
             mixture_weights=list(input.mixture_weights),
             neighbours=list(input.neighbours),
+            word_classes=list(input.word_classes),
             figure=list(input.figures),
             caption=list(input.captions),
         ),

@@ -284,6 +284,30 @@ def tabulate_neighbours(
     print(f"{output_directory}: neighbours ({len(chosen)} words, features of {path.parent.name})")
 
 
+@app.command("tabulate-word-classes")
+def tabulate_word_classes(
+    classes: Annotated[list[Path], Option(help="Classes made by cluster-words (TSV); repeat for each number of them.")],
+    configuration: Configuration,
+    table: Tables,
+    output_directory: OutputDirectory,
+    number: Annotated[int, Option(min=1, help="Classes to list.")] = 12,
+) -> None:
+    """List frequent words of some classes of the best class-based model: word_classes.{csv,md}."""
+    from nplm.errors import InputError
+    from nplm.ngram.classes import read_classes
+    from nplm.report.configuration import read_experiment
+    from nplm.report.table import read_table
+    from nplm.report.word_classes import best_number_of_classes, class_rows, write_word_classes
+
+    best = best_number_of_classes(read_experiment(configuration), [row for path in table for row in read_table(path)])
+    of_number = {words.number: words for words in map(read_classes, classes)}
+    if best not in of_number:
+        raise InputError(f"the best class-based row of the tables has {best} classes; give their file by --classes")
+    rows = class_rows(of_number[best], number)
+    write_word_classes(output_directory, rows)
+    print(f"{output_directory}: word_classes ({len(rows)} of {best} classes)")
+
+
 @app.command("plot-feature-map")
 def plot_feature_map(
     model: Networks,
@@ -385,6 +409,7 @@ def write_report_page(
     comparisons: ComparisonsFile = None,
     mixture_weights: Annotated[Path | None, Option(help="Table made by tabulate-mixture-weights (CSV).")] = None,
     neighbours: Annotated[Path | None, Option(help="Table made by tabulate-neighbours (CSV).")] = None,
+    word_classes: Annotated[Path | None, Option(help="Table made by tabulate-word-classes (CSV).")] = None,
     figure: Annotated[list[Path] | None, Option(help="Figure to show; repeat for each, in order.")] = None,
     caption: Annotated[list[Path] | None, Option(help="Caption of each figure, in the same order.")] = None,
 ) -> None:
@@ -400,6 +425,7 @@ def write_report_page(
     from nplm.report.provenance import provenance_markdown
     from nplm.report.table import read_table
     from nplm.report.table_formats import extra_markdown, table_markdown, table_title
+    from nplm.report.word_classes import read_word_classes, word_classes_markdown
     from nplm.significance import read_comparisons
 
     experiment = read_experiment(configuration)
@@ -417,6 +443,9 @@ def write_report_page(
         "Figures": page.figures_markdown(figure or [], caption or [], output),
         "Words with similar features": section(neighbours_markdown(read_neighbours(neighbours)), neighbours)
         if neighbours
+        else "",
+        "Word classes": section(word_classes_markdown(read_word_classes(word_classes)), word_classes)
+        if word_classes
         else "",
         "Corpus": section(corpus_markdown(read_corpus_table(corpus)), corpus),
         "Weights of the mixtures": section(
