@@ -247,7 +247,8 @@ def test_choosing_the_learning_rate_does_not_look_at_the_test_split(tmp_path):
     shutil.copy(ROOT / "config.yaml", tmp_path)
     config = ROOT / "workflow/configs/learning_rate.yaml"
     jobs = planned(tmp_path, "reports/learning_rate/learning_curves.svg", "--configfile", str(config))
-    assert len([job for job in jobs if job.startswith("train_nplm")]) == 4
+    trials = yaml.safe_load(config.read_text())["experiments"]["learning_rate"]["models"]
+    assert {job for job in jobs if job.startswith("train_nplm")} == {f"train_nplm {name}" for name in trials}
     assert not [job for job in jobs if job.startswith(("score", "fit_"))]
 
 
