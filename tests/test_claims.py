@@ -89,6 +89,17 @@ def test_the_best_rows_are_chosen_on_validation_ours_and_the_papers_each_by_its_
     assert part["verdict"] == "undecided"
 
 
+def test_rows_that_the_paper_lacks_count_only_where_the_claim_says_so():
+    extra = [row("better", "310", "305", family="n-gram")]
+    better = {("better", "large"): Interval(1.1, 1.05, 1.2)}
+    part = {"quantity": "ratio", "row": {"best": {"family": "n-gram"}}, "to": "large", "above": 1}
+    among_all = {**part, "row": {**part["row"], "among": "all"}}
+    comparisons = results().comparisons | better
+    here, all_rows = check(part, among_all, extra=extra, comparisons=comparisons)
+    assert (here["rows"], all_rows["rows"]) == ("classes large", "better large")
+    assert all_rows["paper"] == "" and "best of all rows with family n-gram" in all_rows["quantity"]
+
+
 def test_a_cell_may_have_one_of_several_values():
     (part,) = check(
         {

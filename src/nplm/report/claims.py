@@ -42,7 +42,7 @@ COLUMNS = (
 KEYS = {"statement", "quantity", "row", "to", "above", "below", "because", "paper", "elsewhere"}
 
 Selector = str | dict
-"""A row's name, or {"best": {column: cell or list of cells}}"""
+"""A row's name, or {"best": {column: cell or list of cells}}, with "among": "all" for the rows of both tables"""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,8 @@ def _selected(selector: Selector, results: Results) -> Row:
         if row is None or row["test_ppl"] == NOT_RUN:
             raise Missing(f"needs the row {selector}")
         return row
-    row = lowest_on_validation(_with_cells(results.table, selector["best"]))
+    rows = [*results.table, *results.extra] if selector.get("among") == "all" else results.table
+    row = lowest_on_validation(_with_cells(rows, selector["best"]))
     if row is None:
         raise Missing(f"needs {_name(selector)}")
     return row
@@ -206,7 +207,7 @@ def _paper_ratio(part: dict, table: Sequence[Row]) -> str:
         if isinstance(selector, str):
             row = next((row for row in table if row["scores"] == selector), None)
         else:
-            row = lowest_on_validation(_with_cells(table, selector["best"]), "paper_")
+            row = None if "among" in selector else lowest_on_validation(_with_cells(table, selector["best"]), "paper_")
         if row is None or not row["paper_test_ppl"]:
             return ""
         perplexities.append(float(row["paper_test_ppl"]))
@@ -228,7 +229,7 @@ def _name(selector: Selector) -> str:
     cells = (
         f"{column} {' or '.join(cell) if isinstance(cell, list) else cell}" for column, cell in selector["best"].items()
     )
-    return f"best row with {', '.join(cells)}"
+    return f"best {'of all rows' if 'among' in selector else 'row'} with {', '.join(cells)}"
 
 
 def _rule(part: dict) -> str:
