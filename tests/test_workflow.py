@@ -149,6 +149,7 @@ def test_a_changed_learning_rate_reruns_training_and_what_follows(finished, chan
         "plot_gains",
         "plot_training_time",
         "tabulate_neighbours",
+        "tabulate_word_classes",
         "plot_feature_map",
         "plot_features MLP9",
         "record_provenance",
