@@ -10,10 +10,10 @@ INSTALLED := .venv/installed
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run full test lock clean
+.PHONY: help setup run full test test-slurm lock clean
 
 help: ## Say what there is to make
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 setup: $(INSTALLED) ## Create .venv and install everything at the locked versions
 
@@ -38,7 +38,11 @@ test: setup ## Style checks, then the whole test suite
 	ruff format --check
 	snakefmt --check Snakefile workflow/rules
 	snakemake --lint
-	pytest
+	pytest --ignore tests/slurm
+
+# They fail, rather than skip, where the cluster cannot be started.
+test-slurm: setup ## The tests on a SLURM cluster of two nodes on this machine; needs slurm-wlm, munge and root
+	NPLM_REQUIRE_SLURM=1 pytest tests/slurm
 
 lock: ## Renew requirements.lock from what pyproject.toml allows today
 	@scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT && \
