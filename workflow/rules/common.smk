@@ -313,7 +313,8 @@ def captions_of_figures(wildcards):
         "gains": configuration.is_run(block, block["table"]["baseline"]) and len(all_scores(wildcards)) > len(SPLITS),
         "learning_curves": networks,
         "mixture_weights": "binned" in weights,
-        "classes": configuration.models_run(block, "class_ngram"),
+        # by the column c of the paper's rows
+        "classes": block["table"]["paper"] and configuration.models_run(block, "class_ngram"),
         "training_time": networks,
         "feature_map": networks,
     }

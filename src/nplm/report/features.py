@@ -40,7 +40,7 @@ def nearest_neighbours(
     id_of = vocabulary.index
     for word in words:
         if word not in id_of:
-            raise InputError(f"the vocabulary has no word '{word}'; correct or remove it (config: features.words)")
+            raise InputError(f"the vocabulary has no word '{word}'; correct or remove it (config: words)")
     candidates = np.flatnonzero(vocabulary.counts >= least_count)
     if len(candidates) < 2:
         candidates = np.arange(len(vocabulary))

@@ -71,7 +71,7 @@ def table_markdown(experiment: dict, table: list[Row]) -> str:
 def extra_markdown(experiment: dict, table: list[Row], extra: list[Row]) -> str:
     """The rows of models and mixtures that the paper's table lacks, and how to read them."""
     if not extra:
-        return "Nothing: every configured model and mixture is in the paper's table.\n"
+        return "Nothing: every configured model and mixture is in the first table.\n"
     columns = _filled(EXTRA_MODEL | OURS, extra)
     notes = [
         *_reading_notes(experiment, [*table, *extra]),
