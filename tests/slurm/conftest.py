@@ -43,7 +43,7 @@ def empty(cluster, tmp_path_factory) -> Workspace:
     """A place in which nothing has run."""
     directory = tmp_path_factory.mktemp("workflow") / "empty"
     directory.mkdir()
-    for name in ("workflow", "envs", "slurm"):
+    for name in ("workflow", "envs", "slurm", "src"):
         shutil.copytree(ROOT / name, directory / name)
     shutil.copy(ROOT / "Snakefile", directory)
     chance = random.Random(1)

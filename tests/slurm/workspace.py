@@ -25,6 +25,7 @@ mixtures:
   MLP9_learned: {components: [MLP9, kn2], weights: learned}
 exclude: []
 significance: {block_length: 20, resamples: 100}
+words: null
 table: {name: table1, paper: null, corpus: null, baseline: kn2}
 """
 """What the experiment has of its own; all else is as in config.yaml."""
