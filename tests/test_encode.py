@@ -35,7 +35,7 @@ def test_ids_have_the_smallest_unsigned_type(tokens, size, dtype):
 
 def test_a_mark_that_the_vocabulary_lacks_is_not_made_rare(tmp_path):
     (tmp_path / "tokens.txt").write_text("<paragraph> w1\n")
-    with pytest.raises(InputError, match=r"tokens.txt: holds the mark '<paragraph>'"):
+    with pytest.raises(InputError, match=r"tokens.txt: holds '<paragraph>', which the vocabulary lacks"):
         encode_tokens(tmp_path / "tokens.txt", vocabulary_of(5))
 
 

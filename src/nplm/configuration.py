@@ -35,6 +35,7 @@ def resolve_configuration(config: dict, schema: dict) -> dict:
             raise InputError(f"config: run: there is no experiment '{name}'; known: {', '.join(blocks)}")
     for name, experiment in resolved["experiments"].items():
         _check_names(experiment, f"config: experiments.{name}")
+        _check_vocabulary(experiment["vocabulary"], f"config: experiments.{name}")
         resolved["experiments"][name] = with_replicas(experiment)
     return resolved
 
@@ -151,6 +152,11 @@ def _check_names(experiment: dict, where: str) -> None:
             raise InputError(f"{where}.exclude: there is no model or mixture '{name}'; correct or remove it")
     if experiment["table"]["baseline"] not in known:
         raise InputError(f"{where}.table.baseline: there is no model or mixture '{experiment['table']['baseline']}'")
+
+
+def _check_vocabulary(vocabulary: dict, where: str) -> None:
+    if (vocabulary.get("rare_threshold") is None) == (vocabulary.get("size") is None):
+        raise InputError(f"{where}.vocabulary: give one of rare_threshold and size, and null for the other")
 
 
 def _explain(error: ValidationError) -> str:

@@ -113,19 +113,41 @@ def corpus_files(wildcards):
 
 def tokenization_options(wildcards):
     corpus = experiment(wildcards)["corpus"]
-    tokenizer = corpus["tokenizer"] if corpus["source"] == "text" else None
-    return options(source=corpus["source"], tokenizer=tokenizer, marks=corpus["marks"])
+    if corpus["source"] == "brown":
+        return options(source="brown", marks=corpus["marks"])
+    names = ("source", "encoding", "bad_bytes", "documents", "characters", "tokenizer", "marks")
+    return options(**{name: corpus.get(name) for name in names})
+
+
+def mapping_options(wildcards):
+    mapping = dict(experiment(wildcards)["mapping"])
+    return options(**{**mapping, **mapping.pop("proper_noun_thresholds", {})})
+
+
+def final_tokens(wildcards):
+    """The tokens that are encoded: mapped ones where the experiment has a mapping."""
+    name = "mapped" if experiment(wildcards).get("mapping") else "tokens"
+    return f"results/{wildcards.experiment}/{name}.txt"
+
+
+def mapping_record(wildcards):
+    """What the mapping changed, if the experiment has one."""
+    return [f"results/{wildcards.experiment}/mapped.json"] if experiment(wildcards).get("mapping") else []
 
 
 def vocabulary_options(wildcards):
-    vocabulary = experiment(wildcards)["vocabulary"]
-    train_size = experiment(wildcards)["splits"]["train"] if vocabulary["scope"] == "train" else None
-    return options(scope=vocabulary["scope"], train_size=train_size, rare_threshold=vocabulary["rare_threshold"])
+    block = experiment(wildcards)
+    rare = {name: value for name, value in block["vocabulary"].items() if name != "scope"}
+    counted = {}
+    if block["vocabulary"]["scope"] == "train":
+        counted = {"train_size": block["splits"]["train"], "at": block["splits"].get("at")}
+    return options(scope=block["vocabulary"]["scope"], **counted, **rare)
 
 
 def split_options(wildcards):
     splits = experiment(wildcards)["splits"]
-    return options(train_size=splits["train"], valid_size=splits["valid"])
+    sizes = {f"{split}_size": splits.get(split) for split in SPLITS}
+    return options(**sizes, at=splits.get("at"))
 
 
 def kneser_ney_options(wildcards):

@@ -1,9 +1,11 @@
 # From the published corpus to encoded splits.
 #
-# Inputs:  the Brown corpus as published, or any plain-text files (config key `corpus`)
+# Inputs:  the Brown corpus as published, or any files of text or newswire SGML (config key `corpus`)
 # Outputs: resources/brown/                               the 500 files, and where they came from
 #          results/{experiment}/tokens.txt                one sentence a line
 #          results/{experiment}/tokens.json               what was read, and how
+#          results/{experiment}/mapped.txt                the same with tokens mapped to fewer, where the experiment has
+#                                                         a mapping; with mapped.json, proper_nouns.tsv
 #          results/{experiment}/vocabulary.tsv            id, word, count
 #          results/{experiment}/{split}.safetensors       word ids of train, valid and test
 #          results/{experiment}/corpus.json               the corpus card
@@ -48,10 +50,32 @@ rule tokenize_corpus:
         " 2>&1 | tee {log:q}"
 
 
+rule map_tokens:
+    """Map tokens to fewer: numbers and proper nouns to symbols, the rest to lower case."""
+    input:
+        tokens="results/{experiment}/tokens.txt",
+    output:
+        mapped="results/{experiment}/mapped.txt",
+        record="results/{experiment}/mapped.json",
+        proper_nouns="results/{experiment}/proper_nouns.tsv",
+    log:
+        "results/{experiment}/logs/map_tokens.log",
+    benchmark:
+        "results/{experiment}/benchmarks/map_tokens.tsv"
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.mapping", "map_tokens"),
+        options=mapping_options,
+    shell:
+        "nplm map-tokens --tokens {input.tokens:q} {params.options} --output {output.mapped:q}"
+        " --record {output.record:q} --proper-noun-table {output.proper_nouns:q} 2>&1 | tee {log:q}"
+
+
 rule build_vocabulary:
     """List the words that have an id; all others become the rare word."""
     input:
-        tokens="results/{experiment}/tokens.txt",
+        tokens=final_tokens,
     output:
         vocabulary="results/{experiment}/vocabulary.tsv",
     log:
@@ -71,8 +95,9 @@ rule build_vocabulary:
 rule encode_corpus:
     """Split the stream of word ids into train, valid and test, and write the corpus card."""
     input:
-        tokens="results/{experiment}/tokens.txt",
+        tokens=final_tokens,
         record="results/{experiment}/tokens.json",
+        mapping_record=mapping_record,
         vocabulary="results/{experiment}/vocabulary.tsv",
     output:
         train="results/{experiment}/train.safetensors",
@@ -88,8 +113,9 @@ rule encode_corpus:
     params:
         code=code_of("nplm.cli.corpus", "encode_corpus"),
         directory=lambda wildcards, output: Path(output.card).parent,
+        mapping_record=lambda wildcards, input: options(mapping_record=list(input.mapping_record)),
         options=split_options,
     shell:
-        "nplm encode-corpus --tokens {input.tokens:q} --record {input.record:q} --vocabulary {input.vocabulary:q}"
-        " {params.options}"
+        "nplm encode-corpus --tokens {input.tokens:q} --record {input.record:q} {params.mapping_record}"
+        " --vocabulary {input.vocabulary:q} {params.options}"
         " --output-directory {params.directory:q} 2>&1 | tee {log:q}"

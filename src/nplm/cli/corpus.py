@@ -13,7 +13,9 @@ Source = StrEnum("Source", ["brown", "text"])
 Tokenizer = StrEnum("Tokenizer", ["spaces", "raw"])
 Marks = StrEnum("Marks", [(mark, mark) for mark in ("none", "paragraph", "text+paragraph")])
 Scope = StrEnum("Scope", ["corpus", "train"])
-TokensFile = Annotated[Path, Option(help="Tokens made by tokenize-corpus.")]
+Bounds = StrEnum("Bounds", ["token", "document"])
+At = Annotated[Bounds, Option(help="Splits end after this token, or at the nearest end of a document.")]
+TokensFile = Annotated[Path, Option(help="Tokens made by tokenize-corpus or map-tokens.")]
 
 
 @app.command("retrieve-corpus")
@@ -73,15 +75,29 @@ def build_vocabulary(
     output: Annotated[Path, Option(help="Vocabulary to write (TSV): id, word, count.")],
     scope: Annotated[Scope, Option(help="Count words in the whole corpus, or in train only.")] = "corpus",
     train_size: Annotated[int | None, Option(min=1, help="Tokens of train; with scope train only.")] = None,
-    rare_threshold: Annotated[int, Option(min=0, help="Words seen this often or less become <rare>.")] = 3,
+    at: At = "token",
+    rare_threshold: Annotated[
+        int | None, Option(min=0, help="Words seen this often or less become <rare> (3).")
+    ] = None,
+    size: Annotated[int | None, Option(min=1, help="|V|, with <rare>, instead of a threshold.")] = None,
+    keep_punctuation: Annotated[
+        bool | None, Option(help="Punctuation is never <rare>; without it, so with --size only.")
+    ] = None,
 ) -> None:
     """List the words that have an id of their own, and count them."""
-    from nplm.corpus.vocabulary import build_vocabulary, count_words, write_vocabulary
+    from nplm.corpus.vocabulary import build_vocabulary, count_words, document_ends, nearest_end, write_vocabulary
 
     if scope == "train" and train_size is None:
         raise InputError("--scope train: needs --train-size; give the number of tokens of train")
+    if rare_threshold is not None and size is not None:
+        raise InputError("--rare-threshold, --size: give one of the two")
+    if size is None and rare_threshold is None:
+        rare_threshold = 3
+    if scope == "train" and at == "document":
+        train_size = nearest_end(train_size, document_ends(tokens))
     counts = count_words(tokens, train_size if scope == "train" else None)
-    vocabulary = build_vocabulary(counts, rare_threshold, scope)
+    keep_punctuation = size is not None if keep_punctuation is None else keep_punctuation
+    vocabulary = build_vocabulary(counts, rare_threshold, scope, size, keep_punctuation)
     write_vocabulary(output, vocabulary)
     print(
         f"{output}: |V| = {len(vocabulary)}, counted in {scope}: {counts.total()} tokens, {len(counts)} distinct, "
@@ -94,9 +110,12 @@ def encode_corpus(
     tokens: TokensFile,
     vocabulary: Annotated[Path, Option(help="Vocabulary made by build-vocabulary.")],
     train_size: Annotated[int, Option(min=1, help="Tokens of train, the first of the stream.")],
-    valid_size: Annotated[int, Option(min=1, help="Tokens of valid, the next; test is the rest.")],
+    valid_size: Annotated[int, Option(min=1, help="Tokens of valid, the next.")],
     output_directory: Annotated[Path, Option(help="Folder for train, valid, test .safetensors and corpus.json.")],
+    test_size: Annotated[int | None, Option(min=1, help="Tokens of test, the next; without it, the rest.")] = None,
+    at: At = "token",
     record: Annotated[Path | None, Option(help="Record (JSON) that tokenize-corpus made of the corpus.")] = None,
+    mapping_record: Annotated[Path | None, Option(help="Record (JSON) that map-tokens made of these tokens.")] = None,
 ) -> None:
     """Write the encoded splits, and the corpus card that counts what is in them."""
     from nplm.corpus.encode import corpus_card, encode_tokens, split_stream
@@ -106,8 +125,11 @@ def encode_corpus(
 
     words = read_vocabulary(vocabulary)
     stream = encode_tokens(tokens, words)
-    splits = split_stream(stream.ids, train_size, valid_size, words)
-    card = corpus_card(stream, splits, words, record and read_json(record))
+    ends = stream.document_ends if at == "document" else None
+    splits = split_stream(stream.ids, train_size, valid_size, words, test_size, ends)
+    card = corpus_card(
+        stream, splits, words, record and read_json(record), mapping_record and read_json(mapping_record)
+    )
     for split in splits:
         write_split(output_directory / f"{split.name}.safetensors", split)
     write_json(output_directory / "corpus.json", card)

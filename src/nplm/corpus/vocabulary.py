@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+import regex
 
 from nplm.corpus.text import read_pieces
 from nplm.errors import InputError
@@ -20,8 +21,23 @@ TEXT = "<text>"
 """mark before the first token of a text"""
 PARAGRAPH = "<paragraph>"
 """mark before the first token of a paragraph"""
-SPECIAL_SYMBOLS = (RARE, TEXT, PARAGRAPH)
+PROPER_NOUN = "<proper_noun>"
+"""stands for every proper noun, where the mapping has them as one"""
+NUMBER = "<number>"
+"""stands for every number, where the mapping has them as one"""
+NUMBER_FORMS = tuple(
+    f"<{form}>"
+    for form in (
+        *("integer", "decimal", "year", "ordinal", "money", "percent", "time", "date", "fraction", "roman"),
+        *("alphanumeric", "numbers"),
+    )
+)
+"""stand for the numbers of one form each (`nplm.corpus.numbers`), where the mapping has them by form"""
+SYMBOLS_OF_MAPPING = (PROPER_NOUN, NUMBER, *NUMBER_FORMS)
+SPECIAL_SYMBOLS = (RARE, TEXT, PARAGRAPH, *SYMBOLS_OF_MAPPING)
 COLUMNS = "id\tword\tcount"
+_SPECIAL = frozenset(SPECIAL_SYMBOLS)
+_PUNCTUATION = regex.compile(r"[\p{P}\p{S}]+")
 
 
 @dataclass(frozen=True)
@@ -33,7 +49,7 @@ class Vocabulary:
     scope: str | None = None
     """what was counted: "corpus" or "train"; None where it is not known"""
     rare_threshold: int | None = None
-    """words seen this often or less in the scope are <rare>; None where it is not known"""
+    """words seen this often or less in the scope are <rare>; None where |V| was given, or it is not known"""
 
     def __len__(self) -> int:
         return len(self.words)
@@ -62,34 +78,79 @@ def read_tokens(path: str | Path) -> Iterator[tuple[list[str], bool]]:
 
 
 def count_words(tokens: str | Path, first: int | None = None) -> Counter[str]:
-    """How often each token of a file made by tokenize-corpus occurs, in all of it or among its first tokens.
+    """How often each token of a file made by tokenize-corpus or map-tokens occurs, in all of it or in its first tokens.
 
+    Special symbols that occur only after the first tokens are there, with the count 0: they are never rare.
     Raises InputError where the file holds fewer tokens than `first`, or is bad (see `read_tokens`).
     """
     counts: Counter[str] = Counter()
     left = first
     for words, _ in read_tokens(tokens):
         if left is not None:
-            words = words[:left]
+            if left == 0:
+                counts.update(dict.fromkeys(_SPECIAL.intersection(words), 0))
+                continue
+            words, later = words[:left], words[left:]
             left -= len(words)
+            counts.update(dict.fromkeys(_SPECIAL.intersection(later), 0))
         counts.update(words)
-        if left == 0:
-            break
     if left:
         raise InputError(f"{tokens}: holds {first - left} tokens, fewer than train's {first}; lower splits.train")
     return counts
 
 
-def build_vocabulary(counts: Counter[str], rare_threshold: int, scope: str) -> Vocabulary:
-    """The words seen more than `rare_threshold` times, by falling count and then by code points.
+def document_ends(tokens: str | Path) -> np.ndarray:
+    """The number of tokens up to and with each document, int64 [D]: a blank line ends a document, as does the file."""
+    ends: list[int] = []
+    count, blank = 0, True
+    for words, ends_line in read_tokens(tokens):
+        count += len(words)
+        blank &= not words
+        if ends_line:
+            if blank:
+                ends.append(count)
+            blank = True
+    return np.unique(np.array([*ends, count], dtype=np.int64))
 
-    <rare> comes first, with the count of all tokens that it stands for; the marks in use follow, whatever their count
-    (paper, section 4.2: words of frequency <= 3 are merged into one symbol).
+
+def nearest_end(size: int, ends: np.ndarray) -> int:
+    """The end of a document that is nearest to `size` tokens, the earlier one of two that are as near."""
+    return int(ends[np.argmin(np.abs(ends - size))])
+
+
+def build_vocabulary(
+    counts: Counter[str],
+    rare_threshold: int | None,
+    scope: str,
+    size: int | None = None,
+    keep_punctuation: bool = False,
+) -> Vocabulary:
+    """The words seen more than `rare_threshold` times, or as many of the most frequent as make |V| = `size`.
+
+    <rare> comes first, with the count of all tokens that it stands for; then the other special symbols in use,
+    whatever their count; then words by falling count and, where equal, by code points. With `keep_punctuation` tokens
+    of nothing but punctuation and symbols are words whatever their count. (Paper, section 4.2: words of frequency <= 3
+    are merged into one symbol on Brown; the most frequent words and punctuation are kept on AP News.)
+
+    Exactly one of `rare_threshold` and `size` is given. Raises InputError where there are too many or too few words
+    for `size`.
     """
-    marks = [mark for mark in (TEXT, PARAGRAPH) if mark in counts]
-    kept = [word for word, count in counts.items() if count > rare_threshold and word not in marks]
-    kept.sort(key=lambda word: (-counts[word], word))
-    words = marks + kept
+    symbols = [symbol for symbol in SPECIAL_SYMBOLS if symbol in counts]
+    by_count = sorted(counts.keys() - set(symbols), key=lambda word: (-counts[word], word))
+    always = {word for word in by_count if _PUNCTUATION.fullmatch(word)} if keep_punctuation else set()
+    if size is not None:
+        room = size - 1 - len(symbols) - len(always)
+        if room < 0 or size > 1 + len(counts):
+            raise InputError(
+                f"size {size}: room for {size - 1} words beside {RARE}, but the corpus has {len(counts)} distinct tokens, "
+                f"{len(symbols) + len(always)} of which are always kept; "
+                f"{'raise' if room < 0 else 'lower'} vocabulary.size"
+            )
+        chosen = always.union([word for word in by_count if word not in always][:room])
+        kept = [word for word in by_count if word in chosen]
+    else:
+        kept = [word for word in by_count if counts[word] > rare_threshold or word in always]
+    words = symbols + kept
     word_counts = [counts[word] for word in words]
     return Vocabulary(
         words=[RARE, *words],
@@ -102,8 +163,9 @@ def build_vocabulary(counts: Counter[str], rare_threshold: int, scope: str) -> V
 def write_vocabulary(path: str | Path, vocabulary: Vocabulary) -> None:
     """Write a vocabulary as tab-separated id, word and count, below one line that says what was counted."""
     lines = [COLUMNS]
-    if vocabulary.scope is not None and vocabulary.rare_threshold is not None:
-        lines.insert(0, f"# scope={vocabulary.scope} rare_threshold={vocabulary.rare_threshold}")
+    if vocabulary.scope is not None:
+        rare = "" if vocabulary.rare_threshold is None else f" rare_threshold={vocabulary.rare_threshold}"
+        lines.insert(0, f"# scope={vocabulary.scope}{rare}")
     rows = zip(vocabulary.words, vocabulary.counts.tolist(), strict=True)
     lines += [f"{id}\t{word}\t{count}" for id, (word, count) in enumerate(rows)]
     write_text(path, "\n".join(lines) + "\n")
@@ -116,8 +178,8 @@ def read_vocabulary(path: str | Path) -> Vocabulary:
     words: list[str] = []
     counts: list[int] = []
     for line, text, _ in read_pieces(path):
-        if line == 1 and (counted := re.fullmatch(r"# scope=(corpus|train) rare_threshold=([0-9]+)", text)):
-            scope, rare_threshold = counted[1], int(counted[2])
+        if line == 1 and (counted := re.fullmatch(r"# scope=(corpus|train)(?: rare_threshold=([0-9]+))?", text)):
+            scope, rare_threshold = counted[1], counted[2] and int(counted[2])
             header_lines = 2
         elif line == header_lines:
             if text != COLUMNS:
