@@ -21,7 +21,7 @@ class EncodedStream:
     sentence_ends: np.ndarray
     document_ends: np.ndarray
     distinct: int
-    """different tokens before rare ones were mapped, marks included"""
+    """different tokens before rare ones became <rare>, marks included"""
 
 
 def encode_tokens(tokens: str | Path, vocabulary: Vocabulary) -> EncodedStream:
@@ -101,8 +101,10 @@ def mapping_counts(record: dict) -> dict[str, object]:
     for step, counts in record["steps"].items():
         found[f"{step}_tokens_changed"] = counts["tokens_changed"]
         found[f"{step}_types_changed"] = counts["types_changed"]
-        found[f"{step}_examples"] = counts["examples"]
-    return {"distinct_before_mapping": record["distinct_before_mapping"], **found}
+        if counts["symbols"]:
+            found[f"{step}_symbols"] = [f"{symbol} ({count})" for symbol, count in counts["symbols"].items()]
+        found[f"{step}_examples"] = [f"{before} → {after} ({count})" for before, after, count in counts["examples"]]
+    return found
 
 
 def corpus_card(
@@ -127,8 +129,8 @@ def corpus_card(
     card: dict[str, object] = {
         **(record or {}),
         "tokens": len(stream.ids),
-        **(mapping_counts(mapping) if mapping else {}),
-        "distinct": stream.distinct,
+        "distinct": mapping["distinct"] if mapping else stream.distinct,
+        **({"distinct_mapped": stream.distinct, **mapping_counts(mapping)} if mapping else {}),
         "sentences": len(stream.sentence_ends),
         "vocabulary": vocabulary.hash,
         "vocabulary_size": len(vocabulary),

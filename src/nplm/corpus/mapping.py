@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from nplm.corpus.numbers import number_symbol
 from nplm.corpus.proper_nouns import CaseCounts, ProperNouns, Thresholds, Trait, decide, places, stem, traits
 from nplm.corpus.vocabulary import PROPER_NOUN, SPECIAL_SYMBOLS, SYMBOLS_OF_MAPPING, read_tokens
 from nplm.errors import InputError
-from nplm.files import complete_file
+from nplm.files import complete_file, read_json
 
 BATCH = 1 << 18
 """tokens that are mapped at a time; a batch ends with a line, unless the line is longer than this"""
@@ -78,12 +79,16 @@ def read_batches(tokens: str | Path, table: TokenTable, thresholds: Thresholds) 
     """The tokens of a file made by tokenize-corpus, with where each stands; new ones enter the table."""
     before = 0
     for words in _batches_of_words(tokens):
-        numbers = table.number(words)
-        line = np.cumsum(np.concatenate(([0], numbers[:-1] == 0)))
-        kind = table.traits[numbers]
-        inside, headline = places(kind, line, before, thresholds)
-        before = int(kind[-1])
-        yield Batch(numbers, inside, headline)
+        batch = place_tokens(words, table, before, thresholds)
+        before = int(table.traits[batch.numbers[-1]])
+        yield batch
+
+
+def place_tokens(words: list[str], table: TokenTable, before: int, thresholds: Thresholds) -> Batch:
+    """Where each of some tokens and line ends stands; `before`, the traits of what was before them, 0 for nothing."""
+    numbers = table.number(words)
+    line = np.cumsum(np.concatenate(([0], numbers[:-1] == 0)))
+    return Batch(numbers, *places(table.traits[numbers], line, before, thresholds))
 
 
 def _batches_of_words(tokens: str | Path) -> Iterator[list[str]]:
@@ -144,6 +149,43 @@ def change(token: str, inside: bool, mapping: Mapping, found: ProperNouns) -> tu
     return "", token
 
 
+def read_mapping(path: str | Path) -> Mapping:
+    """What was mapped, from the record that map-tokens made. Raises InputError for any other file."""
+    options = read_json(path).get("mapping")
+    try:
+        thresholds = Thresholds(**options.pop("proper_noun_thresholds", {}))
+        return Mapping(**options, thresholds=thresholds)
+    except (AttributeError, TypeError):
+        raise InputError(f"{path}: is no record of map-tokens; give its --record") from None
+
+
+class Explained(NamedTuple):
+    """A token, where it stands and what becomes of it."""
+
+    token: str
+    place: str
+    """inside (a sentence), start or headline"""
+    step: str
+    """the step that changes it, "" for none"""
+    after: str
+
+
+def explain_tokens(sentences: list[list[str]], mapping: Mapping, found: ProperNouns) -> list[list[Explained]]:
+    """What becomes of every token of some sentences, each taken as a line of the corpus."""
+    table = TokenTable()
+    explained = []
+    for sentence in sentences:
+        batch = place_tokens(sentence, table, 0, mapping.thresholds)
+        places = np.where(batch.headline, "headline", np.where(batch.inside, "inside", "start")).tolist()
+        explained.append(
+            [
+                Explained(token, place, *change(token, place == "inside", mapping, found))
+                for token, place in zip(sentence, places, strict=True)
+            ]
+        )
+    return explained
+
+
 def fit_proper_nouns(tokens: str | Path, mapping: Mapping) -> tuple[TokenTable, CaseCounts, ProperNouns]:
     """Read the corpus once: its distinct tokens, and which words are proper nouns.
 
@@ -186,7 +228,7 @@ def _record(
     used = {number: count for number, count in enumerate(uses.tolist()) if count and before[number] != LINE_END}
     record: dict[str, object] = {
         "tokens": sum(used.values()),
-        "distinct_before_mapping": len({before[number] for number in used}),
+        "distinct": len({before[number] for number in used}),
         "mapping": {name: getattr(mapping, name) for name in ("lower_case", "numbers", "proper_nouns")},
         "steps": {},
     }
@@ -200,10 +242,11 @@ def _record(
         symbols: defaultdict[str, int] = defaultdict(int)
         for (_, symbol), count in changed.items():
             symbols[symbol] += count
+        changes = sorted(changed.items(), key=lambda item: (-item[1], item[0]))
         record["steps"][step] = {
             "tokens_changed": changed.total(),
             "types_changed": len(changed),
-            "symbols": dict(symbols) if step == "numbers" else {},
-            "examples": [[*change, count] for change, count in changed.most_common(EXAMPLES)],
+            "symbols": dict(sorted(symbols.items(), key=lambda item: (-item[1], item[0]))) if step == "numbers" else {},
+            "examples": [[*change, count] for change, count in changes[:EXAMPLES]],
         }
     return record

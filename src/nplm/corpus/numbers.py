@@ -54,7 +54,7 @@ FORMS = (
     Form(
         "year",
         "four digits from 1100 to 2099, or a decade",
-        r"(?:(?:1[1-9]|20)\d\d|(?:(?:1[1-9]|20)\d0|['’‘`]?\d0)['’]?s|['’‘`]\d\d)",
+        r"(?:(?:1[1-9]|20)\d\d|(?:(?:1[1-9]|20)\d0|['’‘`]\d0|[2-9]0)['’]?s|['’‘`]\d\d)",
         ("1995", "2026", "1990s", "1980's", "'80s", "60s", "'95"),
     ),
     Form(
@@ -89,7 +89,7 @@ FORMS = (
         ("F-16s", "A320", "MP3", "4x4", "10-year-old", "3-D", "0x1F", "x²", "25°C", "1.5bn"),
     ),
     Form(
-        "numbers",
+        "other_number",
         "several numbers, or digits with other signs: scores, ranges, telephone numbers, versions",
         r".*",
         ("6-4", "1914-18", "555-1234", "10.0.0.1", "25°", "7-6,"),

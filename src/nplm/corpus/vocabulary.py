@@ -29,7 +29,7 @@ NUMBER_FORMS = tuple(
     f"<{form}>"
     for form in (
         *("integer", "decimal", "year", "ordinal", "money", "percent", "time", "date", "fraction", "roman"),
-        *("alphanumeric", "numbers"),
+        *("alphanumeric", "other_number"),
     )
 )
 """stand for the numbers of one form each (`nplm.corpus.numbers`), where the mapping has them by form"""
@@ -142,7 +142,7 @@ def build_vocabulary(
         room = size - 1 - len(symbols) - len(always)
         if room < 0 or size > 1 + len(counts):
             raise InputError(
-                f"size {size}: room for {size - 1} words beside {RARE}, but the corpus has {len(counts)} distinct tokens, "
+                f"size {size}: room for {size - 1} words beside {RARE}, but there are {len(counts)} distinct tokens, "
                 f"{len(symbols) + len(always)} of which are always kept; "
                 f"{'raise' if room < 0 else 'lower'} vocabulary.size"
             )

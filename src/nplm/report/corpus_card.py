@@ -8,9 +8,27 @@ from nplm.files import read_csv, write_csv, write_text
 from nplm.report.markdown import markdown_table
 
 COLUMNS = ("quantity", "ours", "paper")
+NONE = "none"
+BETWEEN = "; "
+"""between the parts of a cell that holds several"""
 DESCRIPTION = {
     "tokens": "tokens",
-    "distinct": "distinct tokens before rare ones are mapped",
+    "distinct": "distinct tokens before any are mapped",
+    "distinct_mapped": "distinct tokens after that, before rare ones are mapped",
+    "mapping_lower_case": "mapping: lower case",
+    "mapping_numbers": "mapping: numbers",
+    "mapping_proper_nouns": "mapping: proper nouns",
+    "mapping_proper_noun_thresholds": "mapping: thresholds of proper nouns",
+    "numbers_tokens_changed": "numbers: tokens changed",
+    "numbers_types_changed": "numbers: distinct tokens changed",
+    "numbers_symbols": "numbers: tokens of each form",
+    "numbers_examples": "numbers: the most frequent changes",
+    "proper_nouns_tokens_changed": "proper nouns: tokens changed",
+    "proper_nouns_types_changed": "proper nouns: distinct tokens changed",
+    "proper_nouns_examples": "proper nouns: the most frequent changes",
+    "lower_case_tokens_changed": "lower case: tokens changed",
+    "lower_case_types_changed": "lower case: distinct tokens changed",
+    "lower_case_examples": "lower case: the most frequent changes",
     "marks": "marks of texts and paragraphs among the tokens",
     "vocabulary_size": "size of the vocabulary, with the rare-word symbol",
     "vocabulary": "hash of the vocabulary",
@@ -75,10 +93,25 @@ def _described(quantity: str) -> str:
 def _readable(quantity: str, cell: str) -> str:
     if quantity.endswith("_rate") and cell:
         return f"{100 * float(cell):.2f} %"
+    if quantity.endswith(("_examples", "_symbols")) and cell not in ("", NONE):
+        # As code: a reader of Markdown takes <year> for HTML. No token holds a space, so this splits at the right place.
+        return ", ".join(as_code(re.sub(r"\((\d+)\)$", _separated, part)) for part in cell.split(BETWEEN))
     if quantity == "sha256" and cell:
         return f"{cell[:16]}…"
     return f"{int(cell):,}" if cell.isdecimal() else cell
 
 
+def as_code(text: str) -> str:
+    """Text as code in Markdown, whatever backticks it holds."""
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return f"{fence} {text} {fence}" if "`" in text else f"{fence}{text}{fence}"
+
+
+def _separated(count: re.Match) -> str:
+    return f"({int(count[1]):,})"
+
+
 def _text(value: object) -> str:
-    return (" ".join(map(str, value)) or "none") if isinstance(value, list) else str(value)
+    if isinstance(value, dict):
+        return BETWEEN.join(f"{key} {part}" for key, part in value.items()) or NONE
+    return (BETWEEN.join(map(str, value)) or NONE) if isinstance(value, list) else str(value)

@@ -1,0 +1,98 @@
+"""What each step, from the characters to the word's id, makes of a text: a corpus's rules, tried on a sentence."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from nplm.corpus.characters import clean
+from nplm.corpus.mapping import Explained, Mapping, explain_tokens, read_mapping
+from nplm.corpus.proper_nouns import ProperNouns, read_proper_nouns
+from nplm.corpus.tokenize import TOKENIZERS
+from nplm.corpus.vocabulary import Vocabulary, read_vocabulary
+from nplm.errors import InputError
+from nplm.files import read_json
+
+FILES = {
+    "tokens_record": "tokens.json",
+    "mapping_record": "mapped.json",
+    "proper_noun_table": "proper_nouns.tsv",
+    "vocabulary": "vocabulary.tsv",
+}
+"""What an explanation can use -> its name among an experiment's results; the first and the last are always there"""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a corpus was made into ids; None for a step that is left out."""
+
+    tokenizer: str
+    characters: str
+    mapping: Mapping | None
+    proper_nouns: ProperNouns
+    vocabulary: Vocabulary | None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What the rules make of a text."""
+
+    rules: Rules
+    cleaned: str
+    """the text after cleaning, if it is cleaned"""
+    changes: Counter[str]
+    """what cleaning changed, and how often"""
+    sentences: list[list[Explained]]
+
+    def id(self, token: Explained) -> int:
+        """The token's id; needs a vocabulary."""
+        return self.rules.vocabulary.index.get(token.after, 0)
+
+
+def files_of_experiment(folder: str | Path) -> dict[str, Path]:
+    """The files among an experiment's results that an explanation uses. Raises InputError where there are none."""
+    files = {name: Path(folder) / file for name, file in FILES.items()}
+    for name in ("tokens_record", "vocabulary"):
+        if not files[name].exists():
+            raise InputError(
+                f"{files[name]}: no such file; give the folder of an experiment that ran, as results/brown"
+            )
+    return {name: file for name, file in files.items() if file.exists()}
+
+
+def read_rules(
+    tokens_record: str | Path | None = None,
+    mapping_record: str | Path | None = None,
+    proper_noun_table: str | Path | None = None,
+    vocabulary: str | Path | None = None,
+) -> Rules:
+    """The rules in the files that tokenize-corpus, map-tokens and build-vocabulary made.
+
+    Without a record the text is tokenised as raw text. Raises InputError for a file that is none of these, and where
+    proper nouns are mapped and their table is not given.
+    """
+    record = read_json(tokens_record) if tokens_record else {}
+    mapping = read_mapping(mapping_record) if mapping_record else None
+    if mapping and mapping.proper_nouns != "keep" and not proper_noun_table:
+        raise InputError(f"{mapping_record}: has proper nouns mapped; give their table, proper_nouns.tsv, too")
+    tokenizer = record.get("tokenizer", "raw")
+    return Rules(
+        # Brown is tagged, and what is asked about is not: raw follows its conventions.
+        tokenizer="raw" if tokenizer == "word/tag" else tokenizer,
+        characters=record.get("characters", "keep"),
+        mapping=mapping,
+        proper_nouns=read_proper_nouns(proper_noun_table)
+        if proper_noun_table
+        else ProperNouns(frozenset(), frozenset()),
+        vocabulary=read_vocabulary(vocabulary) if vocabulary else None,
+    )
+
+
+def explain_text(text: str, rules: Rules) -> Explanation:
+    """What the rules make of a text. Raises InputError where it holds no token."""
+    changes: Counter[str] = Counter()
+    cleaned = clean(text, changes) if rules.characters == "clean" else text
+    lines = [line.split() for line in TOKENIZERS[rules.tokenizer]([cleaned])[0]]
+    if not lines:
+        raise InputError("the text holds no token; give some words")
+    sentences = explain_tokens(lines, rules.mapping or Mapping(), rules.proper_nouns)
+    return Explanation(rules, cleaned, changes, sentences)
