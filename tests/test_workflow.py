@@ -15,7 +15,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 
 CONFIG = """
-run: [tiny]
+run: [tiny, second]
 mpi: {ranks: 1, launcher: mpiexec, threads: 1}
 experiments:
   tiny:
@@ -43,6 +43,30 @@ experiments:
       paper: workflow/paper/table1_brown.csv
       corpus: workflow/paper/corpus_brown.csv
       claims: workflow/paper/claims_brown.yaml
+      baseline: deleted_interpolation
+  second:
+    seed: 1
+    corpus: {source: text, path: [text.txt], sha256: null, tokenizer: spaces, marks: none}
+    splits: {train: 3000, valid: 500}
+    vocabulary: {scope: corpus, rare_threshold: 1}
+    training: {epsilon_0: 0.01, r: 0, weight_decay: 0, K: 16, epochs: 2, patience: null, precision: float32}
+    clustering: {annealing_sweeps: 0, sweeps: 5}
+    models:
+      deleted_interpolation: {kind: deleted_interpolation}
+      kn3_backoff: {kind: kneser_ney, n: 3, smoothing: backoff, undefined_discounts: fallback}
+      class7_kn3: {kind: class_ngram, classes: 7, n: 3, smoothing: backoff}
+      MLP10_unmixed: {kind: nplm, n: 3, h: 2, m: 3, direct: true}
+    mixtures:
+      MLP10: {components: [MLP10_unmixed, deleted_interpolation], weights: fixed}
+    exclude: []
+    scored_splits: [valid, test]
+    significance: {block_length: 20, resamples: 100}
+    table:
+      name: table2
+      paper: workflow/paper/table2_apnews.csv
+      corpus: null
+      claims: workflow/paper/claims_apnews.yaml
+      corpora: {ours: Made-up Text, paper: AP News}
       baseline: deleted_interpolation
 """
 
@@ -117,6 +141,25 @@ def test_the_table_holds_every_row_that_was_run(finished):
     ran = {row for row, value in test_ppl.items() if value != "not run"}
     assert ran == {"MLP7", "MLP8", "MLP9", "Del. Int."}
     assert all(1 < float(test_ppl[row]) < 61 for row in ran)
+
+
+def test_an_experiment_on_another_corpus_than_the_papers_says_so_wherever_the_two_meet(finished):
+    report = finished / "reports/second"
+    for name in ("table2.md", "table2.csv", "table2.tex", "claims.md", "claims.csv", "perplexity.svg", "README.md"):
+        text = (report / name).read_text()
+        assert "Made-up Text" in text and "AP News" in text, name
+    for path in (finished / "reports/tiny").iterdir():
+        assert "Made-up Text" not in path.read_text(), path.name
+    with open(report / "table2.csv", newline="") as file:
+        rows = {row["row"]: row for row in csv.DictReader(file)}
+    assert {row["train_ppl"] for row in rows.values()} == {""}, "the splits are not scored that are not asked for"
+    assert rows["MLP10"]["paper_test_ppl"] == "109" and float(rows["MLP10"]["test_ppl"]) > 1
+    assert "here n = 3" in rows["MLP10"]["differs"] and "here epochs = 2 at most" in rows["MLP10"]["differs"]
+    with open(report / "claims.csv", newline="") as file:
+        verdicts = [row["verdict"] for row in csv.DictReader(file) if row["rows"]]
+    assert len(verdicts) >= 4, "claims are decided from the rows that there are"
+    assert "ours (Made-up Text), n = 3, backoff" in (report / "classes.svg").read_text()
+    assert not list((finished / "results/second/scores").glob("*.train.safetensors"))
 
 
 def test_a_finished_tree_has_nothing_to_do(finished):
@@ -223,7 +266,7 @@ def test_the_snakemake_report_shows_every_table_and_figure(finished):
     snakemake(finished, "--report", "report.html")
     page = (finished / "report.html").read_text()
     (finished / "report.html").unlink()
-    for path in (finished / "reports/tiny").iterdir():
+    for path in (finished / "reports").glob("*/*"):
         if path.suffix in {".csv", ".svg"}:
             assert path.name in page
 

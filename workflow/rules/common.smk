@@ -38,6 +38,20 @@ MPI = CONFIGURATION["mpi"]
 EXPERIMENTS = {name: CONFIGURATION["experiments"][name] for name in CONFIGURATION["run"]}
 
 
+def files_of_corpus(name):
+    """What the tokens of an experiment that is run are read from; a path that is not there ends the run with one line."""
+    corpus = EXPERIMENTS[name]["corpus"]
+    if corpus["source"] == "brown":
+        return ["resources/brown"]
+    try:
+        return [str(path) for path in expand_paths(corpus["path"])]
+    except InputError as error:
+        raise WorkflowError(f"config: experiments.{name}.corpus.path: {error}") from None
+
+
+CORPUS_FILES = {name: files_of_corpus(name) for name in EXPERIMENTS}
+
+
 def any_of(names):
     """The regular expression that matches these names and nothing else."""
     return "|".join(sorted(map(re.escape, names))) or "(?!)"
@@ -102,13 +116,7 @@ def retrieval_options(wildcards):
 
 def corpus_files(wildcards):
     """What an experiment's tokens are read from."""
-    corpus = experiment(wildcards)["corpus"]
-    if corpus["source"] == "brown":
-        return ["resources/brown"]
-    try:
-        return [str(path) for path in expand_paths(corpus["path"])]
-    except InputError as error:
-        raise WorkflowError(f"config: experiments.{wildcards.experiment}.corpus.path: {error}") from None
+    return CORPUS_FILES[wildcards.experiment]
 
 
 def tokenization_options(wildcards):
@@ -233,10 +241,11 @@ def mixture_inputs(wildcards, input):
 
 
 def all_scores(wildcards):
-    """Every score stream of an experiment, models first."""
+    """Every score stream that the experiment's tables are of, models first."""
     block = experiment(wildcards)
     names = [*configuration.models_run(block), *configuration.mixtures_run(block)]
-    return [scores_of(wildcards.experiment, name, split) for name in names for split in SPLITS]
+    splits = block.get("scored_splits", SPLITS)
+    return [scores_of(wildcards.experiment, name, split) for name in names for split in splits]
 
 
 def test_scores(wildcards):
@@ -332,11 +341,10 @@ def captions_of_figures(wildcards):
     networks = configuration.models_run(block, "nplm")
     shown = {
         "perplexity": True,
-        "gains": configuration.is_run(block, block["table"]["baseline"]) and len(all_scores(wildcards)) > len(SPLITS),
+        "gains": configuration.is_run(block, block["table"]["baseline"]) and len(test_scores(wildcards)) > 1,
         "learning_curves": networks,
         "mixture_weights": "binned" in weights,
-        # by the column c of the paper's rows
-        "classes": block["table"]["paper"] and configuration.models_run(block, "class_ngram"),
+        "classes": configuration.models_run(block, "class_ngram"),
         "training_time": networks,
         "feature_map": networks,
     }

@@ -416,28 +416,31 @@ def write_report_page(
     """Gather verdicts, summary, tables, figures, corpus card and provenance on one page."""
     from nplm.files import read_json, write_text
     from nplm.report import page
-    from nplm.report.claims import claims_markdown, read_ledger
+    from nplm.report.claims import claims_markdown, claims_title, read_ledger
     from nplm.report.configuration import read_experiment
     from nplm.report.corpus_card import corpus_markdown, read_corpus_table
     from nplm.report.features import neighbours_markdown, read_neighbours
     from nplm.report.html import html_page
     from nplm.report.mixture_table import mixture_weights_markdown, read_mixture_weights
     from nplm.report.provenance import provenance_markdown
-    from nplm.report.table import read_table
+    from nplm.report.table import corpora, read_table
     from nplm.report.table_formats import extra_markdown, table_markdown, table_title
     from nplm.report.word_classes import read_word_classes, word_classes_markdown
     from nplm.significance import read_comparisons
 
     experiment = read_experiment(configuration)
     rows, extra_rows = read_table(table), read_table(extra)
+    ledger = read_ledger(claims) if claims else []
+    record = read_json(provenance)
     intervals = read_comparisons(comparisons) if comparisons else {}
 
     def section(text: str, *paths: Path) -> str:
         return f"{text}\n{page.made_by(paths, output)}"
 
     sections = {
-        "Does the paper hold?": section(claims_markdown(read_ledger(claims)), claims) if claims else "",
-        "Summary": page.summary_markdown(experiment, rows, extra_rows, intervals),
+        claims_title(ledger): section(claims_markdown(ledger), claims) if claims else "",
+        "Summary": page.summary_markdown(experiment, rows, extra_rows, intervals)
+        + (f"\n{note}" if (note := page.training_note(record["training"])) else ""),
         table_title(rows): section(table_markdown(experiment, rows), table),
         "What the paper's table lacks": section(extra_markdown(experiment, rows, extra_rows), extra),
         "Figures": page.figures_markdown(figure or [], caption or [], output),
@@ -454,10 +457,12 @@ def write_report_page(
         if mixture_weights
         else "",
         "Settings": page.settings_markdown(experiment),
-        "Provenance": section(provenance_markdown(read_json(provenance)), provenance),
+        "Provenance": section(provenance_markdown(record), provenance),
         "How to make it anew": page.REPRODUCTION,
     }
     title = f"Results: {output.absolute().parent.name}"
+    if names := corpora(rows):
+        title += f" ({names[0]}, standing in for {names[1]})"
     write_text(output, page.page(title, sections))
     if html:
         write_text(html, html_page(title, sections, output.parent))

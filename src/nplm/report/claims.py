@@ -17,7 +17,7 @@ from nplm.files import read_csv, read_text, write_csv, write_text
 from nplm.report.configuration import streams_of
 from nplm.report.history import Epochs, chosen_epoch
 from nplm.report.markdown import bullets, markdown_table
-from nplm.report.table import NOT_RUN, Row, lowest_on_validation
+from nplm.report.table import NOT_RUN, Row, corpora, lowest_on_validation, whose
 from nplm.significance import Comparisons, Interval
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
@@ -38,6 +38,8 @@ COLUMNS = (
     "verdict",
     "rows",  # names of the models and mixtures that it was computed from
     "note",  # what is missing
+    "corpus",  # that ours was computed on and that the paper speaks of, where they are not the same; else empty
+    "paper_corpus",
 )
 KEYS = {"statement", "quantity", "row", "to", "above", "below", "because", "paper", "elsewhere"}
 
@@ -87,6 +89,7 @@ def read_claims(path: str | Path) -> list[dict]:
 
 def check_claims(claims: Sequence[dict], results: Results) -> list[Row]:
     """The ledger: one row of text (`COLUMNS`) per part of a claim, in order."""
+    names = results.experiment.get("table", {}).get("corpora") or {"ours": "", "paper": ""}
     ledger = []
     for number, claim in enumerate(claims, start=1):
         parts = [_check(part, results) for part in claim["parts"]]
@@ -96,8 +99,10 @@ def check_claims(claims: Sequence[dict], results: Results) -> list[Row]:
             "claim_verdict": verdict_of_all(here),
             "claim_statement": claim["claim"],
             "source": claim["source"],
+            "corpus": names["ours"],
+            "paper_corpus": names["paper"],
         }
-        ledger += [{**about, "part": str(part), **row} for part, row in enumerate(parts, start=1)]
+        ledger += [row | about | {"part": str(part)} for part, row in enumerate(parts, start=1)]
     return ledger
 
 
@@ -115,7 +120,7 @@ def verdict_of_all(verdicts: Sequence[str]) -> str:
 
 
 def _check(part: dict, results: Results) -> Row:
-    row = dict.fromkeys(COLUMNS[COLUMNS.index("statement") :], "")
+    row = dict.fromkeys(COLUMNS, "")
     row |= {"statement": part["statement"], "verdict": NOT_RUN, "paper": str(part.get("paper", ""))}
     if "elsewhere" in part:
         return row | {"note": f"needs {part['elsewhere']}, another experiment"}
@@ -245,7 +250,13 @@ def read_ledger(path: str | Path) -> list[Row]:
 def write_ledger(directory: str | Path, ledger: list[Row]) -> None:
     """Write claims.csv and claims.md."""
     write_csv(Path(directory) / "claims.csv", ledger, COLUMNS)
-    write_text(Path(directory) / "claims.md", "# Does the paper hold?\n\n" + claims_markdown(ledger))
+    write_text(Path(directory) / "claims.md", f"# {claims_title(ledger)}\n\n{claims_markdown(ledger)}")
+
+
+def claims_title(ledger: Sequence[Row]) -> str:
+    """The question that the verdicts answer."""
+    names = corpora(ledger)
+    return f"Do the paper's claims of {names[1]} carry over to {names[0]}?" if names else "Does the paper hold?"
 
 
 def claims_markdown(ledger: Sequence[Row]) -> str:
@@ -268,7 +279,8 @@ def claims_markdown(ledger: Sequence[Row]) -> str:
         ]
         for row in ledger
     ]
-    header = ["part", "verdict", "the paper says", "ours (interval)", "paper", "holds if", "quantity", "computed from"]
+    paper = whose(ledger)["paper_"]
+    header = ["part", "verdict", "the paper says", "ours (interval)", paper, "holds if", "quantity", "computed from"]
     notes = [
         "Verdicts are computed from the tables, never typed; boundaries are stated with the claims.",
         "A part is undecided when the interval includes its boundary. Of a ratio it is a 95 % interval by a paired "
@@ -277,12 +289,23 @@ def claims_markdown(ledger: Sequence[Row]) -> str:
         "A claim holds when all parts hold that this corpus can decide, and fails when one fails.",
     ]
     return (
-        f"Verdicts on {len(claims)} claims: {counts}.\n\n"
+        f"{_stand_in_note(ledger)}Verdicts on {len(claims)} claims: {counts}.\n\n"
         + markdown_table(["claim", "verdict", "the paper says", "parts"], verdicts, left=4)
         + "\n"
         + markdown_table(header, details, left=len(header))
         + "\n"
         + bullets(notes)
+    )
+
+
+def _stand_in_note(ledger: Sequence[Row]) -> str:
+    """What a verdict means where ours is computed on another corpus than the paper's."""
+    if not (names := corpora(ledger)):
+        return ""
+    return (
+        f"**The paper's claims and numbers are of {names[1]}; ours are of {names[0]}, which stands in for it.** A "
+        f"verdict here says whether a relation carries over to {names[0]}. It neither confirms nor refutes what the "
+        f"paper says of {names[1]}.\n\n"
     )
 
 

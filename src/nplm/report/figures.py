@@ -1,6 +1,6 @@
 """The report's figures, drawn from its tables and the networks' histories."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean, median, stdev
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from nplm.report.gains import BY
 from nplm.report.history import Epochs, chosen_epoch
 from nplm.report.mixture_table import POOLED, frequency_range
 from nplm.report.style import COLORS, HATCHES, LINES, MARKERS, SHADES, drawn, escaped_mathematics, plain_logarithmic
-from nplm.report.table import NOT_RUN, Row, row_label
+from nplm.report.table import NOT_RUN, Row, row_label, whose
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +64,8 @@ def plot_perplexity(path: str | Path, tables: Sequence[Sequence[Row]]) -> None:
     shown = [row for row in rows if row["test_ppl"] != NOT_RUN or row["paper_test_ppl"]]
     if not shown:
         raise InputError(f"{path}: no row of the tables has a test perplexity; run a model first")
-    columns = {"test_ppl": ("ours", "o", "black", 6), "paper_test_ppl": ("paper", "D", "none", 9)}
+    names = whose(rows)
+    columns = {"test_ppl": (names[""], "o", "black", 6), "paper_test_ppl": (names["paper_"], "D", "none", 9)}
     points = {
         column: [(float(row[column]), y) for y, row in enumerate(shown) if row[column] not in ("", NOT_RUN)]
         for column in columns
@@ -76,10 +77,11 @@ def plot_perplexity(path: str | Path, tables: Sequence[Sequence[Row]]) -> None:
             inside = [point for point in points[column] if point[0] <= end]
             x, y = zip(*inside, strict=True) if inside else ((), ())
             ax.plot(x, y, marker, mfc=face, mec="black", ms=size, label=label)
+            short = label.partition(" ")[0]
             for perplexity, y in points[column]:
                 if perplexity > end:
                     ax.annotate(
-                        f"{label}: {perplexity:.0f} →",
+                        f"{short}: {perplexity:.0f} →",
                         (1, y),
                         xycoords=("axes fraction", "data"),
                         ha="right",
@@ -132,35 +134,43 @@ def plot_mixture_weights(path: str | Path, weights: Sequence[dict[str, str]]) ->
 
 
 def plot_classes(path: str | Path, rows: Sequence[Row]) -> None:
-    """Test perplexity against the number of classes, ours and the paper's, one curve for each order n.
+    """Test perplexity against the number of classes: a curve for each order and variant of ours, each order of theirs.
 
-    Raises InputError when no row has classes.
+    Mixtures are left out. Raises InputError when no row has classes.
     """
-    rows = [row for row in rows if row["c"]]
+    rows = [row for row in rows if row["c"] and row["mix"] != "yes"]
     if not rows:
         raise InputError(f"{path}: no row of the tables has a number of classes (column c); add a class-based model")
-    with drawn(path, 4.5) as (figure, (ax,)):
-        for column, whose, line, filled in (("paper_test_ppl", "paper", "--", False), ("test_ppl", "ours", "-", True)):
-            for number, n in enumerate(_names(rows, "n")):
-                points = [row for row in rows if row["n"] == n and row[column] not in ("", NOT_RUN)]
-                points.sort(key=lambda row: int(row["c"]))
-                if points:
-                    ax.plot(
-                        [int(row["c"]) for row in points],
-                        [float(row[column]) for row in points],
-                        line,
-                        color="black",
-                        marker=MARKERS[number % len(MARKERS)],
-                        mfc="black" if filled else "white",
-                        markersize=6 + 3 * number,  # the larger ones behind, so that equal values all show
-                        zorder=3 - number / 10,
-                        label=f"{whose}, n = {n}",
-                    )
+    names = whose(rows)
+    theirs = _by_classes(rows, "paper_test_ppl", lambda row: f"{names['paper_']}, n = {row['n']}")
+    ours = _by_classes(rows, "test_ppl", lambda row: f"{names['']}, n = {row['n']}, {row['variant']}")
+    with drawn(path, 4 + 0.25 * (len(theirs) + len(ours))) as (figure, (ax,)):
+        for curves, colors, lines, face in ((theirs, ("black",), (":",), "white"), (ours, COLORS, LINES, None)):
+            for number, (label, points) in enumerate(curves.items()):
+                ax.plot(
+                    *zip(*points, strict=True),
+                    lines[number % len(lines)],
+                    color=colors[number % len(colors)],
+                    marker=MARKERS[number % len(MARKERS)],
+                    mfc=face,
+                    # The first ones are larger and behind, so that equal ones all show.
+                    markersize=6 + len(curves) - number - 1,
+                    label=label,
+                )
         plain_logarithmic(ax.xaxis)
         ax.set_xticks(sorted({int(row["c"]) for row in rows}))
         ax.set_xlabel("classes")
         ax.set_ylabel("test perplexity")
-        figure.legend(loc="outside upper center", ncols=2)
+        figure.legend(loc="outside upper center", ncols=1)
+
+
+def _by_classes(rows: Sequence[Row], column: str, label: Callable[[Row], str]) -> dict[str, list[tuple[int, float]]]:
+    """Label -> (number of classes, perplexity of the column) of the rows that have one, fewest classes first."""
+    curves: dict[str, list[tuple[int, float]]] = {}
+    for row in sorted(rows, key=lambda row: int(row["c"])):
+        if row[column] not in ("", NOT_RUN):
+            curves.setdefault(label(row), []).append((int(row["c"]), float(row[column])))
+    return curves
 
 
 def plot_gains(path: str | Path, gains: Sequence[dict[str, str]], models: dict[str, str], baseline: str) -> None:

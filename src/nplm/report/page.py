@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nplm.files import read_text
 from nplm.report.markdown import markdown_table
-from nplm.report.table import GROUPS, NOT_RUN, Row, baseline_row, best_on_validation, has_paper, row_label
+from nplm.report.table import GROUPS, NOT_RUN, Row, baseline_row, best_on_validation, has_paper, row_label, whose
 from nplm.report.table_formats import shown
 from nplm.significance import Comparisons
 
@@ -62,8 +62,8 @@ def settings_markdown(experiment: dict) -> str:
     """The settings that every model of the experiment shares."""
     rows = [
         [f"{part}: {key}", str(value)]
-        for part in ("splits", "vocabulary", "training")
-        for key, value in experiment.get(part, {}).items()
+        for part in ("splits", "mapping", "vocabulary", "training", "clustering")
+        for key, value in (experiment.get(part) or {}).items()
     ]
     return markdown_table(["setting", "value"], rows) if rows else ""
 
@@ -78,7 +78,7 @@ def summary_markdown(
     """
     baseline = baseline_row(experiment, [*table, *extra])
     columns = {
-        "paper": _comparison(baseline, table, "paper_"),
+        whose(table)["paper_"]: _comparison(baseline, table, "paper_"),
         "ours, the paper's rows": _comparison(baseline, table, "", comparisons),
         "ours, all rows": _comparison(baseline, [*table, *extra], "", comparisons),
     }
@@ -94,6 +94,20 @@ def summary_markdown(
         f"of the baseline by {baseline_above}. The best are chosen on validation; in brackets, 95 % intervals by a "
         "paired block bootstrap.\n\n" + markdown_table(["", *columns], lines)
     )
+
+
+def training_note(training: Sequence[dict]) -> str:
+    """Which networks' validation perplexity was lowest at the very end, from the record of the trainings.
+
+    training: nplm.report.provenance.training_record.
+    """
+    ended = [record for record in training if record["chosen_epoch"] == record["epochs"]]
+    if not ended:
+        return ""
+    names = ", ".join(
+        f"{record['network']} ({record['epochs']} epoch{'s' if record['epochs'] > 1 else ''})" for record in ended
+    )
+    return f"Still improving on validation when the training ended, so likely to gain from more epochs: {names}.\n"
 
 
 def _comparison(

@@ -18,6 +18,8 @@ NOT_RUN = "not run"
 SPLITS = ("train", "valid", "test")
 SHAPE = ("n", "c", "h", "m", "direct")
 """order, number of classes, hidden units, features per word, direct connections: the paper's letters"""
+KEY_OF = {"c": "classes"}
+"""column of `SHAPE` -> the configuration's key, where it is another"""
 PAPER_COLUMNS = ("scores", "model", "row", *SHAPE, "mix", *(f"{split}_ppl" for split in SPLITS))
 COLUMNS = (
     "row",
@@ -38,6 +40,8 @@ COLUMNS = (
     "best_on_validation",  # the group (`GROUPS`) that the row is the best of, on validation
     "differs",  # where our model is not the one that the paper describes
     "scores",  # name of our model or mixture
+    "corpus",  # of our perplexities and of the paper's, where they are of different corpora; else empty
+    "paper_corpus",
 )
 NETWORK_MIXTURE, N_GRAM = GROUPS = ("network mixture", "n-gram")
 """The groups that the paper compares, each by its best row on validation (its abstract and section 4.2)."""
@@ -70,8 +74,9 @@ def tabulate(
     """The paper's rows in its order with ours beside, and the rows of every other model and mixture.
 
     A row that was trained from several seeds shows the mean over them, with its standard deviation. Without paper rows,
-    all are in the first table. Raises InputError when there is a perplexity of something that the configuration does
-    not run, or none on valid or test of something that it runs.
+    all are in the first table. A split of which there is no perplexity at all is left empty. Raises InputError when
+    there is a perplexity of something that the configuration does not run, or none on valid or test of something that
+    it runs.
     """
     ours = {(p.model, p.split): p.perplexity for p in perplexities}
     for model, _ in ours:
@@ -128,10 +133,13 @@ def _row(experiment: dict, name: str, ours: Mapping[tuple[str, str], float], com
         return [ours[stream, split] for stream in streams_of(experiment, row) if (stream, split) in ours]
 
     baseline = experiment["table"]["baseline"]
+    corpora = experiment["table"].get("corpora") or {"ours": "", "paper": ""}
     row = dict.fromkeys(COLUMNS, "") | _configured(experiment, name) | {"scores": name}
+    row |= {"corpus": corpora["ours"], "paper_corpus": corpora["paper"]}
+    scored = {split for _, split in ours} or SPLITS
     for split in SPLITS:
         values = of_seeds(name, split)
-        row[f"{split}_ppl"] = f"{statistics.mean(values):.4f}" if values else NOT_RUN
+        row[f"{split}_ppl"] = f"{statistics.mean(values):.4f}" if values else NOT_RUN if split in scored else ""
         row[f"{split}_ppl_sd"] = f"{statistics.stdev(values):.4f}" if len(values) > 1 else ""
     test, baseline_test = of_seeds(name, "test"), of_seeds(baseline, "test")
     row["seeds"] = str(len(test) or "")
@@ -155,9 +163,22 @@ def _paper_cells(experiment: dict, paper: Mapping[str, str], baseline: Mapping[s
         for column, cell in described.items()
         if configured.get(column) not in (None, "", cell)
     )
+    epochs = _epochs(experiment, paper["scores"])
+    if paper.get("epochs") and epochs and epochs != paper["epochs"]:
+        cells["differs"] = ", ".join(filter(None, [cells["differs"], f"here epochs = {epochs} at most"]))
     if baseline is not None and paper["test_ppl"]:
         cells["paper_ratio_to_baseline"] = f"{float(paper['test_ppl']) / float(baseline['test_ppl']):.4f}"
     return cells
+
+
+def _epochs(experiment: dict, name: str) -> str:
+    """Epochs at most of a network, or of the network in a mixture; empty for anything else."""
+    networks = [
+        model
+        for model in (models_in(experiment, name) if name in all_names(experiment) else [])
+        if model["kind"] == "nplm"
+    ]
+    return str(networks[0].get("epochs", experiment.get("training", {}).get("epochs", ""))) if networks else ""
 
 
 def _configured(experiment: dict, name: str) -> Row:
@@ -166,12 +187,13 @@ def _configured(experiment: dict, name: str) -> Row:
         return {}
     first = models_in(experiment, name)[0]  # a mixture has the shape of its first component
     row = {"row": name, "model": "mlp" if first["kind"] == "nplm" else first["kind"]}
-    row |= {column: _text(first.get(column, "")) for column in SHAPE}
+    row |= {column: _text(first.get(KEY_OF.get(column, column), "")) for column in SHAPE}
     row["family"] = "network" if is_network(experiment, name) else "n-gram"
     if name in experiment["mixtures"]:
         mixture = experiment["mixtures"][name]
         return row | {"variant": " + ".join(mixture["components"]), "mix": "yes", "weights": mixture["weights"]}
-    hidden = ("kind", *SHAPE, *(first if first["kind"] == EXTERNAL else ()))  # of an external model, all but its shape
+    hidden = {"kind", *SHAPE, *KEY_OF.values()}
+    hidden |= set(first) if first["kind"] == EXTERNAL else set()  # of an external model, all but its shape
     options = {key: value for key, value in first.items() if key not in hidden}
     smoothing = options.pop("smoothing", None)
     variant = ", ".join([*filter(None, [smoothing]), *(f"{key} = {_text(value)}" for key, value in options.items())])
@@ -197,6 +219,17 @@ def row_label(row: Row, rows: Sequence[Row]) -> str:
 def baseline_row(experiment: dict, rows: Iterable[Row]) -> Row | None:
     """The row of the model that ratios are relative to; None if it is not among them."""
     return next((row for row in rows if row["scores"] == experiment["table"]["baseline"]), None)
+
+
+def corpora(rows: Sequence[Row]) -> tuple[str, str] | None:
+    """Names of our corpus and of the paper's where ours only stands in for it; None where they are the same."""
+    return next(((row["corpus"], row["paper_corpus"]) for row in rows if row["corpus"]), None)
+
+
+def whose(rows: Sequence[Row]) -> dict[str, str]:
+    """What our numbers ("") and the paper's ("paper_") are called: with the name of the corpus where these differ."""
+    names = corpora(rows)
+    return {"": f"ours ({names[0]})", "paper_": f"paper ({names[1]})"} if names else {"": "ours", "paper_": "paper"}
 
 
 def has_paper(rows: Iterable[Row]) -> bool:

@@ -14,8 +14,10 @@ from nplm.report.table import (
     Row,
     baseline_row,
     best_on_validation,
+    corpora,
     has_paper,
     row_label,
+    whose,
 )
 
 PERPLEXITIES = {"train_ppl": "train", "valid_ppl": "valid", "test_ppl": "test", "ratio_to_baseline": "ratio"}
@@ -46,26 +48,43 @@ def write_extra(directory: str | Path, experiment: dict, table: list[Row], extra
 
 def table_title(table: list[Row]) -> str:
     """What the first table holds."""
-    return "Perplexity, ours beside the paper's" if has_paper(table) else "Perplexity"
+    if not has_paper(table):
+        return "Perplexity"
+    if names := corpora(table):
+        return f"Perplexity on {names[0]} beside the paper's on {names[1]}"
+    return "Perplexity, ours beside the paper's"
+
+
+def stand_in_note(rows: Sequence[Row]) -> str:
+    """That our corpus only stands in for the paper's, if it does."""
+    names = corpora(rows)
+    if not names:
+        return ""
+    return (
+        f"**The paper's numbers are of {names[1]}; ours are of {names[0]}, another corpus that stands in for it.** No "
+        "perplexity here repeats one of the paper's. Relations between rows (ratios) show what carries over.\n"
+    )
 
 
 def table_markdown(experiment: dict, table: list[Row]) -> str:
     """The paper's rows with ours beside, and how to read them."""
     columns = _filled(MODEL | {"differs": "differs"} | OURS | PAPER, table)
-    header = [f"paper: {title}" if column in PAPER else title for column, title in columns.items()]
+    names = whose(table)
+    header = [f"{names['paper_']}: {title}" if column in PAPER else title for column, title in columns.items()]
     notes = [
         "Perplexity is exp(−mean ln P) over all tokens of the split.",
         *_reading_notes(experiment, table),
-        *(COMPARISON_NOTES if has_paper(table) else ()),
+        *(COMPARISON_NOTES if has_paper(table) and not corpora(table) else ()),
         *(
-            f"Bold, {whose}: {row_label(row, table)}, the best {group} on validation."
-            for whose, of in (("ours", ""), ("the paper's", "paper_"))
+            f"Bold, {names[of]}: {row_label(row, table)}, the best {group} on validation."
+            for of in names
             for group in GROUPS
             if (row := best_on_validation(table, group, of))
         ),
         *_not_run(table),
     ]
-    return markdown_table(header, _lines(table, columns), left=1) + "\n" + bullets(notes)
+    head = f"{stand_in_note(table)}\n" if has_paper(table) and corpora(table) else ""
+    return head + markdown_table(header, _lines(table, columns), left=1) + "\n" + bullets(notes)
 
 
 def extra_markdown(experiment: dict, table: list[Row], extra: list[Row]) -> str:
@@ -89,16 +108,17 @@ def extra_markdown(experiment: dict, table: list[Row], extra: list[Row]) -> str:
 def table_latex(experiment: dict, table: list[Row]) -> str:
     """The paper's rows with ours beside, as a LaTeX table."""
     columns = _filled(MODEL | OURS | PAPER, table)
+    names = whose(table)
     groups = [
         (title, sum(column in group for column in columns))
-        for title, group in (("", MODEL), ("ours", OURS), ("paper", PAPER))
+        for title, group in (("", MODEL), (names[""], OURS), (names["paper_"], PAPER))
     ]
     caption = (
         f"{table_title(table)}. {_ratio_note(experiment, table)}. "
         "Bold: the best network mixture and the best n-gram on validation."
     )
     return latex_table(
-        [(title, width) for title, width in groups if width],
+        [(escape(title), width) for title, width in groups if width],
         list(columns.values()),
         _lines(table, columns, escape, r"\textbf{{{}}}"),
         escape(caption),
