@@ -28,21 +28,19 @@ def map_tokens(
     lower_case: Annotated[bool, Option(help="Lower-case what no other step changes.")] = False,
     numbers: Annotated[Numbers, Option(help="Numbers: keep, one symbol, or a symbol for each form.")] = "keep",
     proper_nouns: Annotated[ProperNouns, Option(help="Proper nouns: keep, or one symbol.")] = "keep",
-    inside_share: Annotated[float, Option(min=0, max=1, help="Share of capitals, inside a sentence.")] = 0.85,
-    start_share: Annotated[float, Option(min=0, max=1, help="The same, at a sentence start.")] = 0.8,
-    inside_count: Annotated[int, Option(min=1, help="Capitals inside sentences, at least.")] = 1,
+    share: Annotated[float, Option(min=0, max=1, help="Proper nouns: least share of capitals.")] = 0.85,
+    count: Annotated[int, Option(min=1, help="Proper nouns: least number of capitals inside sentences.")] = 1,
     headline_share: Annotated[float, Option(min=0, help="A line with this share of capitals is a headline.")] = 0.9,
 ) -> None:
     """Map tokens to fewer: numbers and proper nouns to symbols, the rest to lower case."""
     from nplm.corpus import mapping
-    from nplm.corpus.proper_nouns import Thresholds, write_proper_nouns
+    from nplm.corpus.proper_nouns import Thresholds, decide, write_proper_nouns
     from nplm.files import write_json
 
-    thresholds = Thresholds(inside_share, start_share, inside_count, headline_share)
-    wanted = mapping.Mapping(lower_case, numbers, proper_nouns, thresholds)
-    table, counts, found = mapping.fit_proper_nouns(tokens, wanted)
-    made = mapping.map_tokens(tokens, output, wanted, table, found)
-    write_proper_nouns(proper_noun_table, counts, found)
+    wanted = mapping.Mapping(lower_case, numbers, proper_nouns, Thresholds(share, count, headline_share))
+    counts = mapping.count_tokens(tokens, wanted.thresholds)
+    made = mapping.map_tokens(tokens, output, wanted, counts)
+    write_proper_nouns(proper_noun_table, counts.cases, decide(counts.cases, wanted.thresholds))
     write_json(record, made)
     steps = ", ".join(f"{step} {counts['tokens_changed']}" for step, counts in made["steps"].items())
     print(f"{output}: {made['tokens']} tokens, {made['distinct']} distinct before; changed: {steps}")
@@ -77,9 +75,7 @@ def explain(
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False, markup=False)
     for table in _tables(explanation):
         console.print(table)
-    words = (token.after for sentence in explanation.sentences for token in sentence)
-    if explanation.rules.vocabulary:
-        words = (word if word in explanation.rules.vocabulary.index else RARE for word in words)
+    words = (RARE if token.id == 0 else token.mapped for sentence in explanation.sentences for token in sentence)
     print("becomes:", " ".join(words))
 
 
@@ -89,24 +85,24 @@ def _tables(explanation: "Explanation") -> Iterator["Table"]:
     from rich.table import Table
     from rich.text import Text
 
-    from nplm.corpus.mapping import STEPS
     from nplm.corpus.vocabulary import RARE
 
     rules = explanation.rules
-    steps = [step for step in STEPS if rules.mapping and getattr(rules.mapping, step) not in ("keep", False)]
+    steps = rules.mapping.steps()
     for sentence in explanation.sentences:
-        table = Table("token", *(["place"] if "proper_nouns" in steps else []), box=SIMPLE)
+        table = Table("token", box=SIMPLE)
         for step in steps:
             table.add_column(step.replace("_", " "))
+        if "proper_nouns" in steps:
+            table.add_column("capitals", justify="right")
         if rules.vocabulary:
             table.add_column("rare")
             table.add_column("id", justify="right")
             table.add_column("count", justify="right")
         for token in sentence:
-            cells = [token.token, *([token.place] if "proper_nouns" in steps else [])]
-            cells += [token.after if token.step == step else "" for step in steps]
+            cells = [token.token, *(token.mapped if token.step == step else "" for step in steps)]
+            cells += [token.evidence] if "proper_nouns" in steps else []
             if rules.vocabulary:
-                id = explanation.id(token)
-                cells += ["" if id else RARE, str(id), f"{rules.vocabulary.counts[id]:,}"]
-            table.add_row(*(Text(cell) for cell in cells))
+                cells += ["" if token.id else RARE, str(token.id), f"{rules.vocabulary.counts[token.id]:,}"]
+            table.add_row(*map(Text, cells))
         yield table

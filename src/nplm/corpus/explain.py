@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nplm.corpus.characters import clean
-from nplm.corpus.mapping import Explained, Mapping, explain_tokens, read_mapping
-from nplm.corpus.proper_nouns import ProperNouns, read_proper_nouns
+from nplm.corpus.mapping import Mapping, change, read_mapping
+from nplm.corpus.proper_nouns import CaseCounts, read_proper_nouns, stem
 from nplm.corpus.tokenize import TOKENIZERS
 from nplm.corpus.vocabulary import Vocabulary, read_vocabulary
 from nplm.errors import InputError
@@ -23,13 +23,29 @@ FILES = {
 
 @dataclass(frozen=True)
 class Rules:
-    """How a corpus was made into ids; None for a step that is left out."""
+    """How a corpus was made into ids; without a vocabulary no word is rare."""
 
     tokenizer: str
     characters: str
-    mapping: Mapping | None
-    proper_nouns: ProperNouns
+    mapping: Mapping
+    cases: CaseCounts | None
+    """what decided on proper nouns"""
+    proper_nouns: frozenset[str]
     vocabulary: Vocabulary | None
+
+
+@dataclass(frozen=True)
+class ExplainedToken:
+    """A token and what becomes of it."""
+
+    token: str
+    step: str
+    """the step that changes it, "" for none"""
+    mapped: str
+    evidence: str
+    """how often it has a capital inside sentences, of these uses and those without a capital; "" where unknown"""
+    id: int | None
+    """None without a vocabulary; 0, of <rare>, for a word that has none of its own"""
 
 
 @dataclass(frozen=True)
@@ -41,11 +57,7 @@ class Explanation:
     """the text after cleaning, if it is cleaned"""
     changes: Counter[str]
     """what cleaning changed, and how often"""
-    sentences: list[list[Explained]]
-
-    def id(self, token: Explained) -> int:
-        """The token's id; needs a vocabulary."""
-        return self.rules.vocabulary.index.get(token.after, 0)
+    sentences: list[list[ExplainedToken]]
 
 
 def files_of_experiment(folder: str | Path) -> dict[str, Path]:
@@ -71,18 +83,18 @@ def read_rules(
     proper nouns are mapped and their table is not given.
     """
     record = read_json(tokens_record) if tokens_record else {}
-    mapping = read_mapping(mapping_record) if mapping_record else None
-    if mapping and mapping.proper_nouns != "keep" and not proper_noun_table:
+    mapping = read_mapping(mapping_record) if mapping_record else Mapping()
+    if mapping.proper_nouns != "keep" and not proper_noun_table:
         raise InputError(f"{mapping_record}: has proper nouns mapped; give their table, proper_nouns.tsv, too")
+    cases, proper_nouns = read_proper_nouns(proper_noun_table) if proper_noun_table else (None, frozenset())
     tokenizer = record.get("tokenizer", "raw")
     return Rules(
         # Brown is tagged, and what is asked about is not: raw follows its conventions.
         tokenizer="raw" if tokenizer == "word/tag" else tokenizer,
         characters=record.get("characters", "keep"),
         mapping=mapping,
-        proper_nouns=read_proper_nouns(proper_noun_table)
-        if proper_noun_table
-        else ProperNouns(frozenset(), frozenset()),
+        cases=cases,
+        proper_nouns=proper_nouns,
         vocabulary=read_vocabulary(vocabulary) if vocabulary else None,
     )
 
@@ -91,8 +103,15 @@ def explain_text(text: str, rules: Rules) -> Explanation:
     """What the rules make of a text. Raises InputError where it holds no token."""
     changes: Counter[str] = Counter()
     cleaned = clean(text, changes) if rules.characters == "clean" else text
-    lines = [line.split() for line in TOKENIZERS[rules.tokenizer]([cleaned])[0]]
-    if not lines:
+    sentences = [line.split() for line in TOKENIZERS[rules.tokenizer]([cleaned])[0]]
+    if not sentences:
         raise InputError("the text holds no token; give some words")
-    sentences = explain_tokens(lines, rules.mapping or Mapping(), rules.proper_nouns)
-    return Explanation(rules, cleaned, changes, sentences)
+    return Explanation(rules, cleaned, changes, [[_explained(token, rules) for token in line] for line in sentences])
+
+
+def _explained(token: str, rules: Rules) -> ExplainedToken:
+    step, mapped = change(token, rules.mapping, rules.proper_nouns)
+    evidence = ""
+    if rules.cases and (capitals := rules.cases.capitalised_inside[stem(token)]):
+        evidence = f"{capitals:,} of {capitals + rules.cases.lower_case[stem(token)]:,}"
+    return ExplainedToken(token, step, mapped, evidence, rules.vocabulary and rules.vocabulary.index.get(mapped, 0))

@@ -1,9 +1,9 @@
 """Proper nouns without a tagger: words written with a capital away from the sentence start, and rarely without.
 
 The paper maps proper nouns to one symbol (section 4.2) and does not say how they were found. Here the corpus itself
-tells: every word is counted, whatever its case and without a possessive ending, with a capital away from the sentence
-start and without a capital anywhere. The decision needs the case of the text as it was written; it is therefore made
-before words are lower-cased, although the paper names lower-casing first.
+tells: every word is counted, in whatever case and without a possessive ending, with a capital inside a sentence, and
+without a capital anywhere. Words in capitals alone count as capitalised, but a line of headlines does not count at all.
+The decision is about a word, not about one use of it, so that it holds at sentence starts and in headlines too.
 """
 
 from collections import Counter
@@ -14,40 +14,39 @@ from pathlib import Path
 import numpy as np
 import regex
 
+from nplm.errors import InputError
 from nplm.files import read_csv, write_text
 
-COLUMNS = ("word", "capitalised_inside", "lower_case", "inside", "anywhere")
+COLUMNS = ("word", "capitalised_inside", "lower_case", "proper_noun")
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """When a word counts as a proper noun; the share is that of its capitals among all its uses that are counted."""
+    """When a word is a proper noun; chosen on one half of Brown and measured on the other (docs/mapping.md)."""
 
-    inside_share: float = 0.85
-    """least share for its uses away from the sentence start"""
-    start_share: float = 0.8
-    """least share for its uses at a sentence start or in a headline"""
-    inside_count: int = 1
-    """least number of capitals away from the sentence start"""
+    share: float = 0.85
+    """least share of its capitals inside sentences among these and its uses without a capital"""
+    count: int = 1
+    """least number of its capitals inside sentences"""
     headline_share: float = 0.9
-    """a line is a headline when this share of its words or more have a capital"""
+    """a line of two words or more is a headline when at least this share of its words have a capital"""
 
 
 class Trait(IntFlag):
     """What a token's form tells, without its neighbours."""
 
     WORD = 1
-    """it begins with a letter"""
+    """it begins with a letter, perhaps after an apostrophe"""
     CAPITAL = 2
-    """and that is a capital; the pronoun I (I'm, I'd) is none"""
+    """and that is a capital; the pronoun I (I'm, I'd) has none"""
     GOES_ON = 4
-    """the token after it is away from the sentence start: a word, a number, or , ; - & /"""
+    """the token after it is inside the sentence: it is a word, a number, or one of , ; - & /"""
 
 
 _WORD = regex.compile(r"['’]?\p{L}")
 _CAPITAL = regex.compile(r"['’]?[\p{Lu}\p{Lt}](?<!^I(?=['’]|$))")
 _GOES_ON = regex.compile(r".*[\p{L}\p{N}].*|[,;&/\-‐‑–—]+", regex.DOTALL)
-_POSSESSIVE = regex.compile(r"['’](?:s|S)?$")
+_POSSESSIVE = regex.compile(r"['’][sS]?$")
 
 
 def traits(token: str) -> int:
@@ -67,21 +66,23 @@ def stem(token: str) -> str:
     return _POSSESSIVE.sub("", token).lower()
 
 
-def places(traits: np.ndarray, line: np.ndarray, before: int, thresholds: Thresholds) -> tuple[np.ndarray, np.ndarray]:
-    """Which tokens stand inside a sentence, and which in a headline: bool [T], bool [T].
+def places(
+    traits: np.ndarray, line_end: np.ndarray, before: int, headline_share: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which tokens stand inside a sentence, away from its start, and which in a headline: bool [T], bool [T].
 
-    `traits` [T] of the tokens; `line` [T], the number of each one's line, from 0; `before`, the traits of the token
-    before the first one, 0 where it begins a line. A headline's tokens are not inside a sentence.
+    `traits` [T] of tokens and line ends, 0 for the latter; `line_end` [T], which they are; `before`, the traits of what
+    was before the first token, 0 for nothing. What is in a headline is not inside a sentence.
     """
     previous = np.concatenate(([before], traits[:-1]))
-    new_line = np.concatenate(([False], line[1:] != line[:-1]))
+    line = np.cumsum(np.concatenate(([0], line_end[:-1])))
     words = np.bincount(line, weights=traits & Trait.WORD != 0)
     capitals = np.bincount(line, weights=traits & Trait.CAPITAL != 0)
-    headline = ((words > 1) & (capitals >= thresholds.headline_share * words))[line]
-    return (previous & Trait.GOES_ON != 0) & ~new_line & ~headline, headline
+    headline = ((words > 1) & (capitals >= headline_share * words))[line]
+    return (previous & Trait.GOES_ON != 0) & ~headline, headline
 
 
-@dataclass
+@dataclass(frozen=True)
 class CaseCounts:
     """Uses of every word, by stem, that tell whether it is a proper noun."""
 
@@ -91,42 +92,32 @@ class CaseCounts:
     """without a capital, anywhere but in headlines"""
 
 
-@dataclass(frozen=True)
-class ProperNouns:
-    """The decisions: stems that are proper nouns inside a sentence, and those that are anywhere."""
-
-    inside: frozenset[str]
-    anywhere: frozenset[str]
-
-
-def decide(counts: CaseCounts, thresholds: Thresholds) -> ProperNouns:
-    """The proper nouns among the words counted."""
-    inside, anywhere = set(), set()
-    for word, capitals in counts.capitalised_inside.items():
-        if capitals < thresholds.inside_count:
-            continue
-        share = capitals / (capitals + counts.lower_case[word])
-        if share >= thresholds.inside_share:
-            inside.add(word)
-        if share >= thresholds.start_share:
-            anywhere.add(word)
-    return ProperNouns(frozenset(inside), frozenset(anywhere))
+def decide(counts: CaseCounts, thresholds: Thresholds) -> frozenset[str]:
+    """The stems of the words that are proper nouns."""
+    return frozenset(
+        word
+        for word, capitals in counts.capitalised_inside.items()
+        if capitals >= thresholds.count and capitals >= thresholds.share * (capitals + counts.lower_case[word])
+    )
 
 
-def write_proper_nouns(path: str | Path, counts: CaseCounts, found: ProperNouns) -> None:
-    """Write every word that has a capital inside a sentence, with its counts and the decisions (TSV)."""
+def write_proper_nouns(path: str | Path, counts: CaseCounts, proper_nouns: frozenset[str]) -> None:
+    """Write every word that has a capital inside a sentence, by falling count, with what decides (TSV)."""
     lines = ["\t".join(COLUMNS)]
     for word, capitals in sorted(counts.capitalised_inside.items(), key=lambda item: (-item[1], item[0])):
-        decisions = ("yes" if word in words else "no" for words in (found.inside, found.anywhere))
-        lines.append("\t".join((word, str(capitals), str(counts.lower_case[word]), *decisions)))
+        decision = "yes" if word in proper_nouns else "no"
+        lines.append(f"{word}\t{capitals}\t{counts.lower_case[word]}\t{decision}")
     write_text(path, "\n".join(lines) + "\n")
 
 
-def read_proper_nouns(path: str | Path) -> ProperNouns:
-    """Read the decisions in a table written by `write_proper_nouns`. Raises InputError for anything else."""
-    found: dict[str, set[str]] = {"inside": set(), "anywhere": set()}
-    for row in read_csv(path, COLUMNS, delimiter="\t"):
-        for decision, words in found.items():
-            if row[decision] == "yes":
-                words.add(row["word"])
-    return ProperNouns(frozenset(found["inside"]), frozenset(found["anywhere"]))
+def read_proper_nouns(path: str | Path) -> tuple[CaseCounts, frozenset[str]]:
+    """Read a table written by `write_proper_nouns`. Raises InputError for anything else."""
+    rows = read_csv(path, COLUMNS, delimiter="\t")
+    try:
+        counts = CaseCounts(
+            Counter({row["word"]: int(row["capitalised_inside"]) for row in rows}),
+            Counter({row["word"]: int(row["lower_case"]) for row in rows}),
+        )
+    except ValueError as error:
+        raise InputError(f"{path}: holds a count that is no number ({error}); make it anew with map-tokens") from None
+    return counts, frozenset(row["word"] for row in rows if row["proper_noun"] == "yes")

@@ -94,7 +94,7 @@ def _readable(quantity: str, cell: str) -> str:
     if quantity.endswith("_rate") and cell:
         return f"{100 * float(cell):.2f} %"
     if quantity.endswith(("_examples", "_symbols")) and cell not in ("", NONE):
-        # As code: a reader of Markdown takes <year> for HTML. No token holds a space, so this splits at the right place.
+        # As code: to Markdown <year> is HTML. No token holds a space, so this splits where it should.
         return ", ".join(as_code(re.sub(r"\((\d+)\)$", _separated, part)) for part in cell.split(BETWEEN))
     if quantity == "sha256" and cell:
         return f"{cell[:16]}…"
