@@ -9,8 +9,11 @@ from typer import Option
 from nplm.cli import app
 from nplm.errors import InputError
 
-Source = StrEnum("Source", ["brown", "text"])
-Tokenizer = StrEnum("Tokenizer", ["spaces", "raw"])
+Source = StrEnum("Source", ["brown", "text", "sgml"])
+Tokenizer = StrEnum("Tokenizer", ["spaces", "raw", "treebank"])
+BadBytes = StrEnum("BadBytes", ["error", "replace"])
+Documents = StrEnum("Documents", ["file", "blank_line"])
+Characters = StrEnum("Characters", ["keep", "clean"])
 Marks = StrEnum("Marks", [(mark, mark) for mark in ("none", "paragraph", "text+paragraph")])
 Scope = StrEnum("Scope", ["corpus", "train"])
 Bounds = StrEnum("Bounds", ["token", "document"])
@@ -37,36 +40,53 @@ def retrieve_corpus(
 
 @app.command("tokenize-corpus")
 def tokenize_corpus(
-    source: Annotated[Source, Option(help="brown (word/tag) or text (plain text).")],
-    input: Annotated[list[Path], Option(help="brown: the folder; text: a file or glob, repeat for each, in order.")],
-    output: Annotated[Path, Option(help="Tokens to write, one sentence a line.")],
-    tokenizer: Annotated[Tokenizer, Option(help="For text: tokens stand between spaces, or raw.")] = "spaces",
+    source: Annotated[Source, Option(help="brown (word/tag), text (plain text) or sgml (newswire).")],
+    input: Annotated[list[Path], Option(help="brown: the folder; else a file, folder or glob; repeat, in order.")],
+    output: Annotated[Path, Option(help="Tokens to write, one sentence a line, a blank line after each document.")],
+    tokenizer: Annotated[
+        Tokenizer, Option(help="Tokens stand between spaces; raw: split punctuation; treebank: sentences, do n't.")
+    ] = "spaces",
     marks: Annotated[Marks, Option(help="Marks that enter the stream as tokens.")] = "none",
+    encoding: Annotated[str, Option(help="Any encoding that Python knows.")] = "utf-8",
+    bad_bytes: Annotated[BadBytes, Option(help="Bytes that are not in the encoding: error, or U+FFFD.")] = "error",
+    documents: Annotated[Documents, Option(help="For text: a document is a file, or ends with a blank line.")] = "file",
+    characters: Annotated[Characters, Option(help="keep, or clean by the rules in docs/corpora.md.")] = "keep",
+    processes: Annotated[
+        int | None, Option(min=1, help="Processes that tokenise; the result is the same.", show_default="all cores")
+    ] = None,
     record: Annotated[Path | None, Option(help="Record to write (JSON) of the corpus, for the corpus card.")] = None,
 ) -> None:
     """Write a corpus as tokens, one sentence a line."""
+    import os
     from dataclasses import asdict
 
+    from nplm.corpus.paths import brown_files, expand_paths
     from nplm.corpus.retrieve import RECORD
-    from nplm.corpus.tokenize import TOKENIZERS, brown_files, expand_paths, split_brown, tokenize
+    from nplm.corpus.tokenize import tokenize
     from nplm.files import read_json, write_json
 
+    processes = processes or len(os.sched_getaffinity(0))
     if source == "brown":
         if len(input) > 1:
             raise InputError(f"--input {input[1]}: Brown is one folder; give --input once")
-        files, split, tokenizer = brown_files(input[0]), split_brown, "word/tag"
+        files = brown_files(input[0])
         retrieved = read_json(input[0] / RECORD) if (input[0] / RECORD).exists() else {}
         origin = {key: retrieved[key] for key in ("source", "sha256") if key in retrieved}
+        settings = {"tokenizer": "word/tag", "marks": marks}
     else:
-        files, split = expand_paths(input), TOKENIZERS[tokenizer]
+        files = expand_paths(input)
         origin = {"source": " ... ".join(str(file) for file in dict.fromkeys((files[0], files[-1])))}
-    counts = tokenize(files, split, marks, output)
+        settings = {"tokenizer": tokenizer, "marks": marks, "encoding": encoding, "characters": characters}
+        settings |= {"bad_bytes": bad_bytes} | ({"documents": documents} if source == "text" else {})
+    counts, changes = tokenize(files, output, source, **settings, processes=processes)
     if record:
-        write_json(record, {"corpus": source, **origin, "tokenizer": tokenizer, "marks": marks, **asdict(counts)})
+        write_json(record, {"corpus": source, **origin, **settings, **asdict(counts), **changes})
     print(
         f"{output}: {counts.tokens} tokens, {counts.sentences} sentences, {counts.paragraphs} paragraphs, "
         f"{counts.texts} texts; marks: {marks}"
     )
+    if changes:
+        print("changed or left out: " + ", ".join(f"{name} {number}" for name, number in sorted(changes.items())))
 
 
 @app.command("build-vocabulary")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from hashlib import sha256 as new_sha256
 from pathlib import Path
 
-from nplm.corpus.tokenize import brown_files
+from nplm.corpus.paths import brown_files
 from nplm.errors import InputError
 from nplm.files import write_json
 

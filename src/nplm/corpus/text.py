@@ -1,4 +1,4 @@
-"""Reading UTF-8 text of any size: the one place that knows line ends, byte-order marks, white space and bad bytes.
+"""Reading text of any size, packed or not: the one place that knows encodings, line ends and bad bytes.
 
 A line ends with LF, CR or CRLF. Tokens are separated by white space, which is every character for which Python's
 `str.isspace()` holds (beside space and tab also the no-break space U+00A0, U+0085, U+2028 and their like) and the
@@ -6,17 +6,45 @@ byte-order mark U+FEFF, which files that were joined carry inside. So no token e
 tokens written with single spaces between them are read back as they were.
 """
 
+import bz2
 import codecs
+import gzip
+import lzma
 import re
-from collections.abc import Iterator
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from io import IncrementalNewlineDecoder
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from nplm.errors import InputError
 
+try:
+    from compression import zstd  # Python 3.14 and later
+except ImportError:
+    from backports import zstd
+
 BLOCK = 1 << 20
 """bytes read at a time"""
+NUL = "\0"
+BAD_CHARACTER = re.compile("[\0\ud800-\udfff]")
+"""NUL bytes, and half characters (lone surrogates), which some encodings can hold and UTF-8 cannot"""
+REPLACED = "bytes_replaced"
+"""what `read_pieces` counts: bad bytes, or sequences of them, that U+FFFD stands for"""
+
+
+PACKED: dict[str, tuple[bytes, Callable[[BinaryIO], BinaryIO] | None]] = {
+    ".gz": (b"\x1f\x8b", gzip.open),
+    ".xz": (b"\xfd7zXZ\0", lzma.open),
+    ".zst": (b"\x28\xb5\x2f\xfd", zstd.open),
+    ".bz2": (b"BZh", bz2.open),
+    ".Z": (b"\x1f\x9d", None),
+    ".zip": (b"PK\x03\x04", None),
+    ".7z": (b"7z\xbc\xaf\x27\x1c", None),
+}
+"""Ending of a packed file's name -> the bytes such a file begins with, what unpacks it (None: nothing here does)"""
 
 
 class Piece(NamedTuple):
@@ -28,16 +56,20 @@ class Piece(NamedTuple):
     ends_line: bool
 
 
-def read_pieces(path: str | Path) -> Iterator[Piece]:
-    """The text of a UTF-8 file, line by line, in memory that is bounded by the longest token and not the longest line.
+def read_pieces(
+    path: str | Path, encoding: str = "utf-8", bad_bytes: str = "error", counts: Counter[str] | None = None
+) -> Iterator[Piece]:
+    """The text of a file, line by line, in memory that is bounded by the longest token and not the longest line.
 
-    A byte-order mark at the start is dropped; the last line needs no line end.
-    Raises InputError when the file is missing, is empty, is not UTF-8 or holds a NUL byte.
+    A file packed with gzip, xz, Zstandard or bzip2 is unpacked on the way. A byte-order mark at the start is dropped;
+    the last line needs no line end. With `bad_bytes` "replace", U+FFFD stands for what is not in the encoding, and
+    `counts[REPLACED]` grows by the number of these.
+    Raises InputError when the file is missing, empty or broken, is not in its encoding or holds a NUL character.
     """
     line = 1
     rest = ""
     cut = False
-    for block in _decoded_blocks(Path(path)):
+    for block in _decoded_blocks(Path(path), encoding, bad_bytes, Counter() if counts is None else counts):
         *complete, rest = (rest + block).split("\n")
         for text in complete:
             yield Piece(line, text, ends_line=True)
@@ -54,40 +86,109 @@ def read_pieces(path: str | Path) -> Iterator[Piece]:
         yield Piece(line, rest, ends_line=True)
 
 
-def _decoded_blocks(path: Path) -> Iterator[str]:
-    """The file's text, a block at a time, with every line end turned into LF."""
-    decoder = IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")(), translate=True)
+def check_encoding(encoding: str) -> None:
+    """Raises InputError unless Python has an incremental decoder from bytes to text of this name."""
     try:
-        with open(path, "rb") as file:
-            if not file.peek(1):
+        "".encode(encoding)  # refuses codecs that do not make text of bytes, as zlib
+        codecs.getincrementaldecoder(encoding)
+    except (LookupError, UnicodeError):
+        raise InputError(
+            f"encoding {encoding}: Python has no text encoding of this name; give one such as utf-8, cp1252 or utf-16"
+        ) from None
+
+
+def _decoded_blocks(path: Path, encoding: str, bad_bytes: str, counts: Counter[str]) -> Iterator[str]:
+    """The file's text, a block at a time, with every line end turned into LF."""
+    check_encoding(encoding)
+    utf8 = codecs.lookup(encoding).name == "utf-8"
+    new_decoder = codecs.getincrementaldecoder("utf-8-sig" if utf8 else encoding)
+    decoder = new_decoder("nplm.replace" if bad_bytes == "replace" else "strict")
+    line_ends = IncrementalNewlineDecoder(None, translate=True)
+    bytes_before = lines_before = 0
+    for block in _byte_blocks(path):
+        state = decoder.getstate()
+        replaced_before = _replaced.total()
+        try:
+            text = decoder.decode(block, final=not block)
+            if bad_bytes == "error" and BAD_CHARACTER.search(text):
+                raise ValueError
+        except ValueError:
+            decoder = new_decoder()
+            decoder.setstate(state)
+            text, at, what = _until_bad(decoder, block)
+            line = 1 + lines_before + line_ends.decode(text, final=True).count("\n")
+            what = what.format(encoding=encoding.upper())
+            raise InputError(f"{path}:{line}: byte {bytes_before + at} {what}; {_remedy(path, encoding)}") from None
+        text, characters_replaced = BAD_CHARACTER.subn("\ufffd", text)
+        counts[REPLACED] += _replaced.total() - replaced_before + characters_replaced
+        text = line_ends.decode(text, final=not block)
+        bytes_before += len(block)
+        lines_before += text.count("\n")
+        yield text.replace("\ufeff", " ")
+
+
+def _until_bad(decoder: codecs.IncrementalDecoder, block: bytes) -> tuple[str, int, str]:
+    """(the text before the first bad byte of a block, the byte's place in the block, what it is), a byte at a time.
+
+    The place is negative where the bytes of an earlier block turn out to be bad.
+    """
+    texts = []
+    for at in range(len(block) + 1):
+        byte = block[at : at + 1]
+        try:
+            text = decoder.decode(byte, final=not byte)
+        except UnicodeDecodeError as error:
+            # error.object is what the decoder had kept back, and then this byte
+            place = at + len(byte) - len(error.object) + error.start
+            return "".join(texts), place, f"(0x{error.object[error.start]:02x}) is not {{encoding}}"
+        if bad := BAD_CHARACTER.search(text):
+            return "".join(texts), at, f"(0x{block[at]:02x}) is {'a NUL byte' if bad[0] == NUL else 'half a character'}"
+        texts.append(text)
+    raise AssertionError("only a block that holds a bad byte is to be given")
+
+
+def _remedy(path: Path, encoding: str) -> str:
+    start = next(_byte_blocks(path))[:2]
+    if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and not encoding.lower().startswith("utf-16"):
+        return "this looks like UTF-16: state that encoding (encoding: utf-16, or --encoding)"
+    return "state the right encoding (encoding: ..., or --encoding), or have such bytes replaced (bad_bytes: replace)"
+
+
+_replaced: Counter[str] = Counter()
+"""how often `_replace` was called in this process; an error handler has no other way to say so"""
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    """Error handler that puts U+FFFD in the place of what cannot be decoded, as Python's own, and counts it."""
+    _replaced["calls"] += 1
+    return codecs.replace_errors(error)
+
+
+codecs.register_error("nplm.replace", _replace)
+
+
+def _byte_blocks(path: Path) -> Iterator[bytes]:
+    """The unpacked bytes of a file, a block at a time, and an empty block at its end."""
+    try:
+        with ExitStack() as stack:
+            file = stack.enter_context(open(path, "rb"))
+            start = file.peek(8)
+            if not start:
                 raise InputError(f"{path}: is empty; give a file that holds text")
+            for ending, (magic, unpack) in PACKED.items():
+                if start.startswith(magic):
+                    if unpack is None:
+                        raise InputError(f"{path}: is packed ({ending}), and not with gzip, xz or zstd; unpack it")
+                    file = stack.enter_context(unpack(file))
+                    break
+                if path.suffix == ending:
+                    raise InputError(f"{path}: is no {ending} file, whatever its name says; rename it or get it anew")
             while block := file.read(BLOCK):
-                nul = block.find(b"\0")
-                if nul >= 0:
-                    raise _bad_byte(file, file.tell() - len(block) + nul, "a NUL byte")
-                yield _decode(decoder, file, block)
-            yield _decode(decoder, file, b"", final=True)
+                yield block
+            yield b""
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; correct the path") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); give a readable file") from None
-
-
-def _decode(decoder: IncrementalNewlineDecoder, file: BinaryIO, block: bytes, final: bool = False) -> str:
-    try:
-        return decoder.decode(block, final).replace("\ufeff", " ")
-    except UnicodeDecodeError as error:
-        # error.object is what an earlier block left over and then this block, so it ends where the file was read to.
-        raise _bad_byte(file, file.tell() - len(error.object) + error.start, "not UTF-8") from None
-
-
-def _bad_byte(file: BinaryIO, at: int, what: str) -> InputError:
-    """The error for the byte at an offset, counted from 0, with its line."""
-    file.seek(0)
-    before, byte = file.read(at), file.read(1)
-    line = 1 + len(re.findall(rb"\r\n?|\n", before))
-    utf16 = (before + byte)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"\xff", b"\xfe")
-    return InputError(
-        f"{file.name}:{line}: byte {at} (0x{byte.hex()}) is {what}; "
-        f"give UTF-8 text (iconv -f {'UTF-16' if utf16 else 'ITS_ENCODING'} -t UTF-8 converts)"
-    )
+    except (EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError, gzip.BadGzipFile) as error:
+        raise InputError(f"{path}: the packed file is cut off or broken ({error}); get it anew") from None
+    except OSError as error:  # bz2 has no exception of its own
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); give a readable file") from None

@@ -1,19 +1,31 @@
 """From a corpus to tokens.txt: one sentence a line, tokens separated by single spaces, marks as tokens of their own."""
 
+import re
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from glob import glob, has_magic
+from functools import partial
+from itertools import chain, islice
+from multiprocessing import get_context
 from pathlib import Path
 
 import regex
 
-from nplm.corpus.text import read_pieces
+from nplm.corpus.characters import clean
+from nplm.corpus.documents import End, Passage, plain_passages
+from nplm.corpus.sgml import newswire_passages
+from nplm.corpus.text import BLOCK, read_pieces
 from nplm.corpus.vocabulary import PARAGRAPH, SPECIAL_SYMBOLS, TEXT
 from nplm.errors import InputError
 from nplm.files import complete_file
 
 MARKS = {"none": (), "paragraph": (PARAGRAPH,), "text+paragraph": (TEXT, PARAGRAPH)}
 """Value of the option `marks` -> the marks that enter the stream, each before the first token of its text, paragraph"""
+
+
+RESERVED = re.compile(rf"(?<!\S)(?:{'|'.join(map(re.escape, SPECIAL_SYMBOLS))})(?!\S)")
 
 
 @dataclass
@@ -26,16 +38,20 @@ class TokenCounts:
     tokens: int = 0
 
 
+class BadText(Exception):
+    """What a tokeniser refuses: the number of the text in its list, and what is wrong with it."""
+
+
 def split_brown(text: str) -> list[str]:
     """The words of `word/tag word/tag ...`; a word may hold a slash itself (`1/2/cd`, `//in`).
 
-    Raises ValueError with the first thing that is not word/tag.
+    Raises ValueError where something is not word/tag.
     """
     words = []
     for tagged in text.split():
         word, _, tag = tagged.rpartition("/")
         if not (word and tag):
-            raise ValueError(tagged)
+            raise ValueError(f"{tagged[:60]!r} is not word/tag; correct it")
         words.append(word)
     return words
 
@@ -61,81 +77,169 @@ def split_raw(text: str) -> list[str]:
     return [match.group() for part in text.split() for match in RAW_TOKEN.finditer(part)]
 
 
-TOKENIZERS: dict[str, Callable[[str], list[str]]] = {"spaces": str.split, "raw": split_raw}
-
-
-def expand_paths(paths: Iterable[str | Path]) -> list[Path]:
-    """The files that paths and globs name: in the order given, a glob's own matches sorted by name.
-
-    Raises InputError for a missing file, a glob that matches nothing and a file named twice.
-    """
-    files: dict[Path, None] = {}
-    for path in map(str, paths):
-        if Path(path).exists():
-            matches = [path]
-        elif has_magic(path):
-            matches = [match for match in sorted(glob(path, recursive=True)) if Path(match).is_file()]
-            if not matches:
-                raise InputError(f"{path}: matches no file; correct the pattern")
-        else:
-            raise InputError(f"{path}: no such file; correct the path")
-        for match in map(Path, matches):
-            if match in files:
-                raise InputError(f"{match}: is named twice; name every file once")
-            files[match] = None
-    return list(files)
-
-
-def brown_files(folder: str | Path) -> list[Path]:
-    """The texts of a folder in Brown's format, ca01 ... cr09, in name order. Raises InputError where there is none."""
-    if not Path(folder).is_dir():
-        raise InputError(f"{folder}: no such folder; give the folder that holds Brown's files ca01 ... cr09")
-    files = sorted(Path(folder).glob("c[a-r][0-9][0-9]"))
-    if not files:
-        raise InputError(f"{folder}: holds none of Brown's files ca01 ... cr09; give the folder that does")
-    return files
-
-
-def tokenize(files: list[Path], split: Callable[[str], list[str]], marks: str, output: str | Path) -> TokenCounts:
-    """Write the tokens of the files, in order, a line of tokens for every input line that is not blank.
-
-    A file is a text; blank lines separate its paragraphs; a line is a sentence. `split` turns a piece of a line into
-    tokens and raises ValueError for what is malformed. The output is written as a whole or not at all.
-    Raises InputError for bad input, naming file and line.
-    """
-    counts = TokenCounts()
-    with complete_file(output) as partial, open(partial, "w", encoding="utf-8", newline="\n") as out:
-        for file in files:
-            new_text = new_paragraph = new_line = True
-            for words, ends_line in _lines_of_words(file, split):
-                if words:
-                    if new_paragraph:
-                        words = [mark for mark in MARKS[marks] if mark != TEXT or new_text] + words
-                        counts.texts += new_text
-                        counts.paragraphs += 1
-                        new_text = new_paragraph = False
-                    out.write(" ".join(words) if new_line else " " + " ".join(words))
-                    counts.tokens += len(words)
-                    new_line = False
-                if ends_line:
-                    new_paragraph = new_line
-                    if not new_line:
-                        out.write("\n")
-                        counts.sentences += 1
-                    new_line = True
-            if new_text:
-                raise InputError(f"{file}: holds nothing but white space; give a file that holds text")
-    return counts
-
-
-def _lines_of_words(file: Path, split: Callable[[str], list[str]]) -> Iterator[tuple[list[str], bool]]:
-    """(tokens, whether the line ends with them), checked for what is malformed or reserved."""
-    for line, text, ends_line in read_pieces(file):
+def _lines_as_sentences(split: Callable[[str], list[str]], texts: list[str]) -> list[list[str]]:
+    sentences = []
+    for number, text in enumerate(texts):
         try:
             words = split(text)
         except ValueError as malformed:
-            raise InputError(f"{file}:{line}: {str(malformed)[:60]!r} is not word/tag; correct it") from None
-        for symbol in SPECIAL_SYMBOLS:
-            if symbol in words:
-                raise InputError(f"{file}:{line}: '{symbol}' is a reserved symbol; replace it in the text")
-        yield words, ends_line
+            raise BadText(number, str(malformed)) from None
+        sentences.append([" ".join(words)] if words else [])
+    return sentences
+
+
+def _treebank(texts: list[str]) -> list[list[str]]:
+    from nplm.corpus.treebank import split_sentences  # takes a second to import
+
+    return split_sentences(texts)
+
+
+Tokenizer = Callable[[list[str]], list[list[str]]]
+"""Texts -> the sentences of each, as tokens with single spaces between; BadText for what it refuses"""
+TOKENIZERS: dict[str, Tokenizer] = {
+    "spaces": partial(_lines_as_sentences, str.split),
+    "raw": partial(_lines_as_sentences, split_raw),
+    "treebank": _treebank,
+    "word/tag": partial(_lines_as_sentences, split_brown),
+}
+"""Value of the option `tokenizer`, and Brown's own format"""
+
+
+def read_passages(
+    file: Path, source: str, tokenizer: str, encoding: str, bad_bytes: str, documents: str, counts: Counter[str]
+) -> Iterator[Passage]:
+    """The passages of a file of any source; what is replaced or left out on the way is added to `counts`."""
+    pieces = read_pieces(file, encoding, bad_bytes, counts)
+    if source == "sgml":
+        return newswire_passages(file, pieces, counts)
+    return plain_passages(pieces, documents, join_lines=tokenizer == "treebank")
+
+
+def tokenize(
+    files: Iterable[Path],
+    output: str | Path,
+    source: str = "text",
+    tokenizer: str = "spaces",
+    marks: str = "none",
+    encoding: str = "utf-8",
+    bad_bytes: str = "error",
+    documents: str = "file",
+    characters: str = "keep",
+    processes: int = 1,
+) -> tuple[TokenCounts, Counter[str]]:
+    """Write the tokens of the files, in order: a sentence a line, and a blank line after every document.
+
+    The number of processes changes nothing in the output, which is written as a whole or not at all.
+    Returns what the corpus holds, and how often something was replaced, cleaned or left out, by what it was.
+    Raises InputError for bad input, naming file and line.
+    """
+    counts, changes = TokenCounts(), Counter()
+    reading = (source, tokenizer, encoding, bad_bytes, documents, changes)
+    passages = ((file, passage) for file in files for passage in _not_none(file, read_passages(file, *reading)))
+    work = partial(_sentences, tokenizer, characters)
+    with_tokens: set[Path] = set()
+    with complete_file(output) as partial_file, open(partial_file, "w", encoding="utf-8", newline="\n") as out:
+        ended, line_open = End.DOCUMENT, False  # what ended since the last token
+        for file, passage, sentences in _in_order(_batches(passages), work, processes, changes):
+            if sentences:
+                if ended >= End.PARAGRAPH:
+                    here = [mark for mark in MARKS[marks] if mark != TEXT or ended == End.DOCUMENT]
+                    sentences[0] = " ".join([*here, sentences[0]])
+                    counts.paragraphs += 1
+                    counts.texts += ended == End.DOCUMENT
+                text = "\n".join(sentences)
+                out.write(" " + text if line_open else text)
+                counts.tokens += text.count(" ") + len(sentences)
+                counts.sentences += len(sentences) - line_open
+                ended, line_open = End.NOTHING, True
+                with_tokens.add(file)
+            if line_open and passage.end >= End.SENTENCE:
+                out.write("\n")
+                line_open = False
+            if passage.end == End.DOCUMENT and ended < End.DOCUMENT:
+                out.write("\n")
+            ended = max(ended, passage.end)
+        for file in files:
+            if file not in with_tokens:
+                raise InputError(f"{file}: holds nothing that would remain after cleaning; leave it out")
+    return counts, +changes
+
+
+def _not_none(file: Path, passages: Iterator[Passage]) -> Iterator[Passage]:
+    passage = next(passages, None)
+    if passage is None:
+        raise InputError(f"{file}: holds nothing but white space; give a file that holds text")
+    yield passage
+    yield from passages
+
+
+Placed = tuple[Path, Passage]
+Work = Callable[[list[str]], tuple[list[list[str]], Counter[str]]]
+Finished = tuple[list[Placed], Callable[[], tuple[list[list[str]], Counter[str]]]]
+
+
+def _batches(passages: Iterable[Placed]) -> Iterator[list[Placed]]:
+    """Passages together, as many as make a block, so that work on them is worth sending to another process."""
+    batch: list[Placed] = []
+    length = 0
+    for placed in passages:
+        batch.append(placed)
+        length += len(placed[1].text)
+        if length >= BLOCK:
+            yield batch
+            batch, length = [], 0
+    if batch:
+        yield batch
+
+
+def _sentences(tokenizer: str, characters: str, texts: list[str]) -> tuple[list[list[str]], Counter[str]]:
+    """The sentences of each text, and what cleaning changed. Raises BadText."""
+    changes: Counter[str] = Counter()
+    if characters == "clean":
+        texts = [clean(text, changes) for text in texts]
+    sentences = TOKENIZERS[tokenizer](texts)
+    for number, lines in enumerate(sentences):
+        for line in lines:
+            if "<" in line and (symbol := RESERVED.search(line)):
+                raise BadText(number, f"'{symbol[0]}' is a reserved symbol; replace it in the text")
+    return sentences, changes
+
+
+def _in_order(
+    batches: Iterator[list[Placed]], work: Work, processes: int, changes: Counter[str]
+) -> Iterator[tuple[Path, Passage, list[str]]]:
+    """(file, passage, its sentences) in the order of the batches, worked on in several processes if there are several.
+
+    Only a few batches are read ahead. What the work changed is added to `changes`.
+    """
+    start = list(islice(batches, 2))
+    batches = chain(start, batches)
+    if processes == 1 or len(start) < 2:
+        results = ((batch, partial(work, [passage.text for _, passage in batch])) for batch in batches)
+    else:
+        results = _results_in_order(batches, work, processes)
+    for batch, result in results:
+        try:
+            sentences, changed = result()
+        except BadText as bad:
+            number, what = bad.args
+            file, passage = batch[number]
+            raise InputError(f"{file}:{passage.line}: {what}") from None
+        except BrokenProcessPool:
+            raise InputError(
+                "a process that tokenises was ended from outside, most likely for lack of memory; lower --processes"
+            ) from None
+        changes.update(changed)
+        for (file, passage), lines in zip(batch, sentences, strict=True):
+            yield file, passage, lines
+
+
+def _results_in_order(batches: Iterator[list[Placed]], work: Work, processes: int) -> Iterator[Finished]:
+    """(batch, function that returns or raises what the work on its texts did), at most a few batches ahead."""
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        waiting: deque[Finished] = deque()
+        for batch in batches:
+            waiting.append((batch, pool.submit(work, [passage.text for _, passage in batch]).result))
+            if len(waiting) > 2 * processes:
+                yield waiting.popleft()
+        yield from waiting

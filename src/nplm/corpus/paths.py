@@ -1,0 +1,62 @@
+"""The files that a corpus consists of: of a folder in Brown's format, or of paths, folders and globs."""
+
+from collections.abc import Iterable, Iterator
+from glob import glob, has_magic
+from pathlib import Path
+
+from nplm.errors import InputError
+
+
+def expand_paths(paths: Iterable[str | Path]) -> list[Path]:
+    """The files that paths, folders and globs name: in the order given, a glob's own matches sorted by name.
+
+    A folder, named or matched by a glob, stands for all files in it and in its folders, sorted by name; as with globs,
+    names that begin with a dot are not taken.
+    Raises InputError for what is not there, a folder or glob without a file, a dangling link and a file named twice.
+    """
+    files: dict[Path, str] = {}
+    for path in map(str, paths):
+        if Path(path).exists():  # anything but a folder is taken as it is, be it a pipe
+            matches = _files_of(Path(path)) if Path(path).is_dir() else [Path(path)]
+        elif has_magic(path):
+            matches = (file for match in sorted(glob(path, recursive=True)) for file in _files_of(Path(match)))
+        else:
+            raise InputError(f"{path}: no such file; correct the path")
+        found = list(dict.fromkeys(matches))  # with **, a glob matches a folder and the files in it
+        if not found:
+            raise InputError(f"{path}: {'matches' if has_magic(path) else 'holds'} no file; correct the path")
+        for file in found:
+            if file in files:
+                raise InputError(f"{file}: is named twice, by {files[file]} and {path}; name every file once")
+            files[file] = path
+    return list(files)
+
+
+def _files_of(path: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
+    """The path itself or, where it is a folder, the files below it."""
+    if path.is_dir():
+        if path.resolve() in above:
+            raise InputError(f"{path}: is a link to a folder that it stands in; remove it")
+        try:
+            entries = sorted(path.iterdir())
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror}); give a readable folder") from None
+        for entry in entries:
+            if not entry.name.startswith("."):
+                yield from _files_of(entry, (*above, path.resolve()))
+    elif not path.exists():
+        raise InputError(f"{path}: is a link to nothing; mend or remove it")
+    elif not path.is_file():
+        raise InputError(f"{path}: is not a file that can be read again and again; remove it")
+    else:
+        yield path
+
+
+def brown_files(folder: str | Path) -> list[Path]:
+    """The texts of a folder in Brown's format, ca01 ... cr09, in name order. Raises InputError where there is none."""
+    if not Path(folder).is_dir():
+        raise InputError(f"{folder}: no such folder; give the folder that holds Brown's files ca01 ... cr09")
+    files = sorted(Path(folder).glob("c[a-r][0-9][0-9]"))
+    if not files:
+        raise InputError(f"{folder}: holds none of Brown's files ca01 ... cr09; give the folder that does")
+    return files
