@@ -11,7 +11,7 @@ import yaml
 from snakemake.exceptions import WorkflowError
 
 from nplm import configuration
-from nplm.corpus.tokenize import expand_paths
+from nplm.corpus.paths import expand_paths
 from nplm.errors import InputError
 from nplm.fingerprint import code_of
 from nplm.scorers import READERS
