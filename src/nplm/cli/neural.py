@@ -1,12 +1,16 @@
 """Subcommands of the network."""
 
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from nplm.cli import app
+
+Device = StrEnum("Device", ["auto", "cpu", "cuda"])
+Precision = StrEnum("Precision", ["auto", "float32", "bfloat16", "float64"])
 
 
 @app.command()
@@ -25,13 +29,15 @@ def train_nplm(
     r: Annotated[float, typer.Option("--r", help="learning rate after t examples: epsilon_0 / (1 + r t)")] = 1e-8,
     weight_decay: Annotated[float, typer.Option(help="weight decay of C, H, U, W")] = 1e-4,
     examples_per_update: Annotated[int, typer.Option("--examples-per-update", help="K, a mini-batch")] = 128,
-    epochs: Annotated[int, typer.Option(help="epochs at most")] = 20,
-    patience: Annotated[int, typer.Option(help="stop after this many epochs without improvement; 0 = never")] = 3,
-    precision: Annotated[str, typer.Option(help="auto | float32 | bfloat16 | float64")] = "auto",
-    device: Annotated[str, typer.Option(help="auto | cpu | cuda; one process on cuda")] = "cpu",
-    ranks: Annotated[int, typer.Option(help="MPI processes that must be there; 1 = no MPI")] = 1,
-    threads: Annotated[int, typer.Option(help="threads of each process")] = 1,
-    checkpoint_minutes: Annotated[float, typer.Option(help="minutes between checkpoints within an epoch")] = 3.0,
+    epochs: Annotated[int, typer.Option(min=1, help="epochs at most")] = 20,
+    patience: Annotated[
+        int, typer.Option(min=0, help="stop after this many epochs without improvement; 0 = never")
+    ] = 3,
+    precision: Annotated[Precision, typer.Option(help="of the output layer's products")] = "auto",
+    device: Annotated[Device, typer.Option(help="cuda: a GPU, and one process; auto: where there is one")] = "cpu",
+    ranks: Annotated[int, typer.Option(min=1, help="MPI processes that must be there; 1 = no MPI")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="threads of each process")] = 1,
+    checkpoint_minutes: Annotated[float, typer.Option(min=0, help="minutes between checkpoints within an epoch")] = 3.0,
 ) -> None:
     """Train a network by the output-parallel algorithm of section 3.2, with early stopping on the validation split."""
     # Before torch is loaded: a thread that waits must sleep, not spin, or a busy core halves the speed several times.
@@ -51,10 +57,16 @@ def train_nplm(
 
     all_ranks = connect(ranks)
     monitor = monitor_of(all_ranks.rank)
+    gpu = torch.cuda.is_available()
     if device == "auto":
-        device = "cuda" if torch.cuda.is_available() and ranks == 1 else "cpu"
+        device = "cuda" if gpu and ranks == 1 else "cpu"
+    if device == "cuda" and not gpu:
+        raise InputError("--device cuda: torch finds no GPU here; give --device cpu, or install torch for this GPU")
     if device == "cuda" and ranks > 1:
         raise InputError(f"--device cuda runs in one process, but --ranks is {ranks}; give --ranks 1 or --device cpu")
+    for path in (output, history):
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder; give the file to write")
     splits = {path: read_split(path) for path in (train, valid)}
     require_same_vocabulary(*((path, split.vocabulary) for path, split in splits.items()))
     training = Training(
@@ -65,8 +77,8 @@ def train_nplm(
             r=r,
             weight_decay=weight_decay,
             K=examples_per_update,
-            precision=precision,
-            device=device,
+            precision=str(precision),
+            device=str(device),
         ),
         splits[train],
         splits[valid],

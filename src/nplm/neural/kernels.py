@@ -1,4 +1,4 @@
-"""The passes over the big matrices [K, |V|] and [|V|, h + ...] that torch would make in several sweeps each.
+"""The passes over the big matrices [|V|, K] and [|V|, h + ...] that torch would make in several sweeps each.
 
 Each is one sweep, compiled by numba where that is possible, and the same in plain torch otherwise (another device,
 float64, or no OpenMP for numba to run on). bfloat16 travels as its bits in uint16.
@@ -19,7 +19,7 @@ def compiled():
     try:
         from nplm.neural import compiled_kernels
 
-        compiled_kernels.row_maximum_float32(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
+        compiled_kernels.column_maximum_float32(np.zeros((1, 1), np.float32), np.zeros(1, np.float32), 1)
     except (ImportError, ValueError):
         return None
     return compiled_kernels
@@ -43,23 +43,23 @@ def _kernel(name: str, tensor: torch.Tensor):
     return None
 
 
-def row_maximum(Y: torch.Tensor, maximum: torch.Tensor) -> None:
-    """maximum[k] = max_j Y[k, j]. Y [K, rows], maximum [K] (float32 or wider)."""
-    if Y.shape[1] == 0:
+def column_maximum(Y: torch.Tensor, maximum: torch.Tensor) -> None:
+    """maximum[k] = max_j Y[j, k], minus infinity where there is no row. Y [rows, K], maximum [K] float32 or wider."""
+    if len(Y) == 0:
         maximum.fill_(-torch.inf)
-    elif kernel := _kernel("row_maximum", Y):
-        kernel(_bits(Y), maximum.numpy())
+    elif kernel := _kernel("column_maximum", Y):
+        kernel(_bits(Y), maximum.numpy(), torch.get_num_threads())
     else:
-        maximum.copy_(Y.amax(dim=1))
+        maximum.copy_(Y.amax(dim=0))
 
 
 def exponentials_(Y: torch.Tensor, Q: torch.Tensor, sums: torch.Tensor) -> None:
-    """Y[k, j] becomes exp(Y[k, j] - Q[k]) in place, and sums[k] its row sum. Q must be at least the row maximum."""
+    """Y[j, k] becomes exp(Y[j, k] - Q[k]) in place, and sums[k] its column sum. Q must be at least the maximum."""
     if kernel := _kernel("exponentials", Y):
-        kernel(_bits(Y), Q.numpy(), sums.numpy())
+        kernel(_bits(Y), Q.numpy(), sums.numpy(), torch.get_num_threads())
     else:
-        E = torch.exp(Y.to(Q.dtype) - Q[:, None])
-        sums.copy_(E.sum(dim=1))
+        E = torch.exp(Y.to(Q.dtype) - Q)
+        sums.copy_(E.sum(dim=0))
         Y.copy_(E)
 
 

@@ -26,7 +26,10 @@ class Shape:
 
     def __post_init__(self) -> None:
         if self.n < 2 or self.m < 1 or self.h < 0 or self.vocabulary_size < 2:
-            raise InputError(f"no such network: {self}; needs n >= 2, m >= 1, h >= 0 and two words or more")
+            raise InputError(
+                f"there is no network with n = {self.n}, h = {self.h}, m = {self.m} and |V| = {self.vocabulary_size}; "
+                "give n >= 2, h >= 0, m >= 1 and a vocabulary of two words or more"
+            )
         if self.h == 0 and not self.direct:
             raise InputError("a network with h = 0 and no direct connections has no input; set h > 0 or direct: true")
 

@@ -4,9 +4,11 @@ Written once for one rank and for many. `forward` and `update` are the two halve
 calls both with the same examples. Communication per update: Allreduce MAX over [K], SUM over [2, K] (normalisers and
 the targets' logits), SUM over [K, h + (n-1)m + 1] (gradient at the hidden units and the features).
 
-Gradients are added to the parameters where they arise. The big matrix [K, |V|/M] exists once: logits, then
-exponentials in place. It is never divided by the normaliser S: 1/S goes into the narrow operand of the product for
-the output layer's gradient, and into the narrow result of the one for the hidden gradient.
+The big matrix [|V|/M, K] exists once: logits, then exponentials in place, then (less S at each target) -S times the
+gradient at the logits. It is never divided by the normaliser S: 1/S goes into the narrow operand of the product for
+the output layer's gradient, and into the narrow result of the one for the hidden gradient. Output units lie along its
+rows, so that the products of logits and of the output layer's gradient read the big matrices as they lie in memory.
+Gradients are added to the parameters where they arise.
 """
 
 import time
@@ -15,7 +17,7 @@ from collections import defaultdict
 import torch
 
 from nplm.errors import InputError
-from nplm.neural.kernels import decay_and_add_, exponentials_, row_maximum
+from nplm.neural.kernels import column_maximum, decay_and_add_, exponentials_
 from nplm.neural.network import Parameters, Shape
 from nplm.neural.ranks import Ranks
 from nplm.neural.shards import shard_range
@@ -40,14 +42,18 @@ def resolve_precision(precision: str, device: str = "cpu") -> str:
 class PhaseSeconds(defaultdict):
     """Seconds by phase: each `lap` gives the time since the one before to the phase it names."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: str = "cpu") -> None:
         super().__init__(float)
+        # A GPU works on after the call that asked it to; its time belongs to the phase that asked.
+        self._wait = torch.cuda.synchronize if device == "cuda" else None
         self._last = time.perf_counter()
 
     def start(self) -> None:
         self._last = time.perf_counter()
 
     def lap(self, phase: str) -> None:
+        if self._wait:
+            self._wait()
         now = time.perf_counter()
         self[phase] += now - self._last
         self._last = now
@@ -65,7 +71,7 @@ class OutputParallel:
         self.shape = shape
         self.ranks = ranks
         self.rows = shard_range(ranks.rank, ranks.size, shape.vocabulary_size)
-        self.seconds = PhaseSeconds()
+        self.seconds = PhaseSeconds(device)
         operand_type = PRECISIONS[precision]
         master_type = torch.float64 if precision == "float64" else torch.float32
 
@@ -73,6 +79,7 @@ class OutputParallel:
             return tensor.to(device=device, dtype=master_type, copy=True).contiguous()
 
         self.C, self.H, self.d = own(parameters.C), own(parameters.H), own(parameters.d)
+        self._C_decay = 1.0  # the features are this times C; see `settle`
         self.output = own(parameters.output[self.rows.start : self.rows.stop])
         self.narrow = operand_type != master_type
         self.output_operand = self.output.to(operand_type) if self.narrow else self.output
@@ -82,8 +89,7 @@ class OutputParallel:
 
         self._Z = empty(K, shape.output_width)
         self._Z[:, -1] = 1  # the input of the biases
-        self._Z_operand = empty(K, shape.output_width, dtype=operand_type)
-        self._Y = empty(K, len(self.rows), dtype=operand_type)
+        self._E = empty(len(self.rows) * K, dtype=operand_type)
         self._Q = empty(K)
         self._change = empty(*self.output.shape, dtype=operand_type) if self.narrow else None
 
@@ -94,33 +100,36 @@ class OutputParallel:
         self.seconds.start()
 
         self._contexts = contexts
-        self._x = self.C[contexts].view(k, width)
+        x = self._x = self.C[contexts].view(k, width)
+        if self._C_decay != 1:
+            x *= self._C_decay
         Z = self._Z[:k]
         lap("gather")
         if h:
-            Z[:, :h] = torch.tanh(torch.addmm(self.d, self._x, self.H.T))
+            Z[:, :h] = torch.addmm(self.d, x, self.H.T).tanh_()
         if self.shape.direct:
-            Z[:, h:-1] = self._x
+            Z[:, h:-1] = x
         lap("hidden")
 
-        Y = self._Y[:k]
-        torch.mm(self._operand(Z), self.output_operand.T, out=Y)
+        # The buffer is cut so that the matrix of a smaller batch is contiguous too.
+        E = self._E_now = self._E[: len(self.rows) * k].view(-1, k)
+        torch.mm(self.output_operand, self._operand(Z.T), out=E)
         lap("output_product")
         Q = self._Q[:k]
-        row_maximum(Y, Q)
+        column_maximum(E, Q)
         lap("exponentials")
         self.ranks.maximum_(Q)
         lap("communication")
 
-        self._owned, self._targets = self._owned_targets(words)
-        sums = torch.zeros(2, k, dtype=Z.dtype, device=Z.device)  # normalisers S, and the targets' logits
-        sums[1, self._owned] = Y[self._owned, self._targets].to(Z.dtype)
-        exponentials_(Y, Q, sums[0])
+        owned, targets = self._owned, self._targets = self._owned_targets(words)
+        totals = torch.zeros(2, k, dtype=Z.dtype, device=Z.device)  # normalisers S, and the targets' logits
+        totals[1, owned] = E[targets, owned].to(Z.dtype)
+        exponentials_(E, Q, totals[0])
         lap("exponentials")
-        self.ranks.sum_(sums)
+        self.ranks.sum_(totals)
         lap("communication")
-        self._S = sums[0]
-        return (sums[1] - Q).double() - torch.log(self._S.double())
+        self._S = totals[0]
+        return (totals[1] - Q).double() - torch.log(self._S.double())
 
     def update(self, epsilon: float, weight_decay: float) -> None:
         """Ascend the summed gradient of the examples that `forward` has just seen.
@@ -132,17 +141,25 @@ class OutputParallel:
         lap = self.seconds.lap
         self.seconds.start()
         decay = 1 - epsilon * weight_decay * k
-        E, Z = self._Y[:k], self._Z[:k]
+        E, Z = self._E_now, self._Z[:k]
+        over_minus_S = self._S.reciprocal().neg_()[:, None]
 
-        # d ln P / d (a, x) of this rank's output units: the target's row less the expected row
-        dZ = torch.mm(E, self.output_operand).to(Z.dtype)
-        dZ.div_(self._S.neg()[:, None])
-        dZ[self._owned] += self.output[self._targets]
+        # d ln P / d y = 1 [target] - E / S = -(E - S [target]) / S
+        E[self._targets, self._owned] -= self._S[self._owned].to(E.dtype)
+        # d ln P / d (a, x) by this rank's output units
+        dZ = torch.mm(E.T, self.output_operand).to(Z.dtype) * over_minus_S
         lap("hidden_gradient")
         finish_sum = self.ranks.start_sum_(dZ)
         lap("communication")
 
-        self._update_output(E, Z, epsilon, decay)
+        scaled = self._operand(Z * (epsilon * over_minus_S))
+        if self.narrow:
+            torch.mm(E, scaled, out=self._change)
+            decay_and_add_(self.output, self._change, decay, self.output_operand)
+        else:
+            b = self.output[:, -1].clone()
+            self.output.addmm_(E, scaled, beta=decay)
+            self.output[:, -1].add_(b, alpha=1 - decay)
         lap("output_update")
         finish_sum()
         lap("communication")
@@ -155,32 +172,31 @@ class OutputParallel:
             self.H.addmm_(da.T, x, beta=decay, alpha=epsilon)
             self.d.add_(da.sum(dim=0), alpha=epsilon)
         lap("hidden_update")
-        self.C.mul_(decay)
-        self.C.index_add_(0, self._contexts.reshape(-1), dx.reshape(-1, self.shape.m), alpha=epsilon)
+        self._C_decay *= decay
+        dx = dx.reshape(-1, self.shape.m)
+        self.C.index_add_(0, self._contexts.reshape(-1), dx, alpha=epsilon / self._C_decay)
         lap("feature_update")
 
+    def settle(self) -> None:
+        """Carry out the decay of C, which updates only note down: a sweep over all of C at each of them is dear.
+
+        A training that settles after every so many updates, and only then takes up or leaves parameters, gets the same
+        bits whether or not it is interrupted.
+        """
+        if self._C_decay != 1:
+            self.C *= self._C_decay
+            self._C_decay = 1.0
+
     def gathered_parameters(self) -> Parameters | None:
-        """A copy of the whole network's parameters on rank 0 of the CPU, None on the other ranks."""
+        """A copy of the whole network's parameters on rank 0 of the CPU, None on the other ranks; settles C."""
+        self.settle()
         output = self.ranks.gather_rows(self.output.cpu())
         if output is None:
             return None
         return Parameters(C=self.C, H=self.H, d=self.d, output=output).map(lambda tensor: tensor.cpu().clone())
 
-    def _update_output(self, E: torch.Tensor, Z: torch.Tensor, epsilon: float, decay: float) -> None:
-        scaled = self._operand(Z * (-epsilon / self._S)[:, None])
-        if self.narrow:
-            torch.mm(E.T, scaled, out=self._change)
-            decay_and_add_(self.output, self._change, decay, self.output_operand)
-        else:
-            b = self.output[:, -1].clone()
-            self.output.addmm_(E.T, scaled, beta=decay)
-            self.output[:, -1].add_(b, alpha=1 - decay)
-        self.output.index_add_(0, self._targets, Z[self._owned], alpha=epsilon)
-        if self.narrow:
-            self.output_operand[self._targets] = self.output[self._targets].to(self.output_operand.dtype)
-
     def _operand(self, Z: torch.Tensor) -> torch.Tensor:
-        return self._Z_operand[: len(Z)].copy_(Z) if self.narrow else Z
+        return Z.to(self.output_operand.dtype).contiguous()
 
     def _owned_targets(self, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Which examples have their target on this rank, and the local rows of those targets."""

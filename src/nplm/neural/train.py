@@ -5,7 +5,9 @@ permutation drawn from (seed, epoch), so that an interrupted epoch can be taken 
 """
 
 import math
+import resource
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +21,7 @@ import torch
 from nplm.errors import InputError
 from nplm.neural.checkpoint import Progress, digest, fingerprint, read_checkpoint, write_checkpoint
 from nplm.neural.kernels import set_threads
-from nplm.neural.network import Network, Parameters, Shape, initial_parameters, network_input
+from nplm.neural.network import Network, Parameters, Shape, initial_parameters
 from nplm.neural.output_parallel import OutputParallel, resolve_precision
 from nplm.neural.ranks import Ranks
 from nplm.streams import Split, contexts
@@ -88,6 +90,16 @@ def stopping_epoch(valid_perplexities: list[float], epochs: int, patience: int) 
     return None
 
 
+def examples(split: Split, n: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Contexts [T, n-1], as a view of the stream of T + n-1 words, and words [T], int64.
+
+    Places before the stream's start are <rare> (id 0).
+    """
+    stream = np.concatenate([contexts(split, n - 1)[0], split.tokens])
+    stream = torch.from_numpy(np.maximum(stream, 0).astype(np.int64)).to(device)
+    return stream.unfold(0, n - 1, 1)[:-1], stream[n - 1 :]
+
+
 class Training:
     """One network's training on this rank: `run` it. Its checkpoint's folder is named by a fingerprint.
 
@@ -122,13 +134,7 @@ class Training:
         }
         self.precision = determinants["precision"]
         self.checkpoint = Path(checkpoints) / fingerprint(determinants) / "checkpoint.safetensors"
-        self.train, self.valid = (
-            [
-                tensor.to(settings.device)
-                for tensor in network_input(contexts(split, settings.shape.n - 1), split.tokens)
-            ]
-            for split in (train, valid)
-        )
+        self.train, self.valid = (examples(split, settings.shape.n, settings.device) for split in (train, valid))
         self.progress, parameters, self.best = self._start()
         self.network = self._network(parameters)
         self._last_checkpoint = time.monotonic()
@@ -191,11 +197,12 @@ class Training:
         # On the device until it is read: ln P of the updates since the last control.
         ln_prob = torch.zeros((), dtype=torch.float64, device=words.device)
         for update, start in enumerate(range(progress.position, total, K), start=1):
-            examples = order[start : start + K]
+            drawn = order[start : start + K]
             seen = (progress.epoch - 1) * total + start
-            ln_prob += network.forward(all_contexts[examples], words[examples]).sum()
+            ln_prob += network.forward(all_contexts[drawn], words[drawn]).sum()
             network.update(self.settings.learning_rate(seen), self.settings.weight_decay)
             if update % CONTROL_INTERVAL == 0 or start + K >= total:
+                network.settle()
                 progress.position = min(start + K, total)
                 progress.train_ln_prob += ln_prob.item()
                 ln_prob.zero_()
@@ -229,6 +236,8 @@ class Training:
             "precision": self.precision,
             "seconds_training": training_seconds,
             "seconds_validation": time.monotonic() - started,
+            "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            / (2**20 if sys.platform == "darwin" else 2**10),
             **{f"seconds_{phase}": seconds for phase, seconds in phases.items()},
         }
         progress.history.append(record)
