@@ -130,3 +130,25 @@ def test_every_model_has_a_seed_of_its_own():
     assert len(seeds) == 6
     assert all(0 <= seed < 2**31 for seed in seeds)
     assert derive_seed(2003, "MLP9") == 1383046034, "a change here would retrain every network"
+
+
+@pytest.mark.parametrize("vocabulary", [{"rare_threshold": 3, "size": 100}, {"rare_threshold": None}])
+def test_one_of_threshold_and_size_is_given(config, vocabulary):
+    config["experiments"]["brown"]["vocabulary"] |= vocabulary
+    with pytest.raises(InputError, match=r"experiments\.brown\.vocabulary: give one of rare_threshold and size"):
+        resolve_configuration(config, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("block", "value", "where"),
+    [
+        ("mapping", {"numbers": "all"}, r"mapping\.numbers"),
+        ("mapping", {"proper_noun_thresholds": {"share": 2}}, r"mapping\.proper_noun_thresholds\.share"),
+        ("mapping", {"upper_case": True}, "mapping: unknown key 'upper_case'"),
+        ("splits", {"train": 1, "valid": 1, "at": "line"}, r"splits\.at"),
+    ],
+)
+def test_mistakes_in_the_mapping_and_the_splits_are_named(config, block, value, where):
+    config["experiments"]["brown"][block] = value
+    with pytest.raises(InputError, match=where):
+        resolve_configuration(config, SCHEMA)

@@ -25,6 +25,7 @@ def test_words_without_an_id_become_rare(tokens):
     stream = encode_tokens(tokens, vocabulary_of(5))
     assert stream.ids.tolist() == [1, 2, 0, 1, 2, 0, 3, 1, 0]
     assert stream.sentence_ends.tolist() == [4, 6, 9]
+    assert stream.document_ends.tolist() == [6, 9]
     assert stream.distinct == 5
 
 
@@ -59,6 +60,28 @@ def test_history_is_as_short_as_what_comes_before():
 def test_splits_that_leave_nothing_for_test(valid_size):
     with pytest.raises(InputError, match=rf"train 7 \+ valid {valid_size} = {7 + valid_size} .* 9 for test; lower"):
         split_stream(np.arange(9), 7, valid_size, vocabulary_of(9))
+
+
+def test_bounds_move_to_the_nearest_end_of_a_document():
+    splits = split_stream(np.arange(20), 7, 4, vocabulary_of(20), None, np.array([3, 6, 9, 14, 20]))
+    assert [(split.tokens[0], len(split)) for split in splits] == [(0, 6), (6, 3), (9, 11)]
+    splits = split_stream(np.arange(20), 7, 4, vocabulary_of(20), 4, np.array([3, 6, 9, 14, 20]))
+    assert [(split.tokens[0], len(split)) for split in splits] == [(0, 6), (6, 3), (9, 5)]
+
+
+def test_a_split_without_a_document_is_refused():
+    with pytest.raises(InputError, match="valid: no document of the corpus's 2 ends near"):
+        split_stream(np.arange(20), 7, 4, vocabulary_of(20), None, np.array([8, 20]))
+
+
+def test_what_is_behind_a_test_split_of_given_size_is_in_no_split(tokens):
+    vocabulary = vocabulary_of(5)
+    stream = encode_tokens(tokens, vocabulary)
+    splits = split_stream(stream.ids, 4, 2, vocabulary, 2)
+    assert [split.tokens.tolist() for split in splits] == [[1, 2, 0, 1], [2, 0], [3, 1]]
+    assert corpus_card(stream, splits, vocabulary)["unused_tokens"] == 1
+    with pytest.raises(InputError, match=r"train 4 \+ valid 2 \+ test 4 = 10 tokens are more than all of .* 9; lower"):
+        split_stream(stream.ids, 4, 2, vocabulary, 4)
 
 
 def test_card_counts_the_corpus_and_its_splits(tokens):

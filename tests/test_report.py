@@ -243,6 +243,25 @@ def test_corpus_table_stands_beside_the_papers_counts():
     assert "1,161,192 | 1,181,041" in text and "4.92 %" in text and "| new " in text
 
 
+def test_corpus_table_shows_what_the_mapping_changed():
+    card = {
+        "mapping_proper_noun_thresholds": {"share": 0.85, "count": 1},
+        "numbers_symbols": ["<year> (2016)", "<money> (3)"],
+        "numbers_examples": ["1995 → <year> (1234)", "`80s → <year> (2)"],
+        "lower_case_examples": [],
+    }
+    rows = corpus_card.tabulate_corpus(card, {})
+    assert [row["ours"] for row in rows] == [
+        "share 0.85; count 1",
+        "<year> (2016); <money> (3)",
+        "1995 → <year> (1234); `80s → <year> (2)",
+        "none",
+    ]
+    text = corpus_card.corpus_markdown(rows)
+    assert "`<year> (2,016)`, `<money> (3)` |" in text
+    assert "`1995 → <year> (1,234)`, `` `80s → <year> (2) `` |" in text
+
+
 def test_paper_count_that_the_card_lacks_is_refused():
     with pytest.raises(InputError, match="'token' is not on the corpus card"):
         corpus_card.tabulate_corpus({"tokens": 1}, {"token": "1"})

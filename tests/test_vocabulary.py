@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -9,8 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nplm.corpus.tokenize import brown_files, split_brown, tokenize
-from nplm.corpus.vocabulary import Vocabulary, build_vocabulary, count_words, read_vocabulary, write_vocabulary
+from nplm.cli import app
+from nplm.corpus.vocabulary import (
+    Vocabulary,
+    build_vocabulary,
+    count_words,
+    document_ends,
+    nearest_end,
+    read_vocabulary,
+    write_vocabulary,
+)
 from nplm.errors import InputError
 
 BROWN = Path(__file__).parents[1] / "resources" / "brown"
@@ -38,6 +47,42 @@ def test_frequent_words_by_falling_count_and_then_by_code_points(tokens):
 def test_scope_train_counts_the_first_tokens_only_even_within_a_line(tokens):
     vocabulary = build_vocabulary(count_words(tokens, 7), 1, "train")
     assert list(as_dict(vocabulary).items()) == [("<rare>", 2), ("the", 3), ("dog", 2)]
+
+
+def test_a_given_size_keeps_the_most_frequent_words(tokens):
+    vocabulary = build_vocabulary(count_words(tokens), None, "corpus", size=4)
+    # cat, dog and zebra are as frequent: code points decide.
+    assert list(as_dict(vocabulary).items()) == [("<rare>", 5), ("the", 4), ("cat", 2), ("dog", 2)]
+
+
+@pytest.mark.parametrize(("size", "remedy"), [(9, "lower"), (3, "raise")])
+def test_a_size_that_does_not_fit_the_corpus(tmp_path, size, remedy):
+    (tmp_path / "tokens.txt").write_text("<text> a b c , .\n")
+    with pytest.raises(
+        InputError, match=f"^size {size}: .* 6 distinct tokens, 3 of which .*; {remedy} vocabulary.size"
+    ):
+        build_vocabulary(count_words(tmp_path / "tokens.txt"), None, "corpus", size, keep_punctuation=True)
+
+
+def test_punctuation_and_special_symbols_are_kept_whatever_their_count(tmp_path):
+    (tmp_path / "tokens.txt").write_text("a a a b b <year> ; … <proper_noun> a1 $\n")
+    counts = count_words(tmp_path / "tokens.txt")
+    symbols = ["<rare>", "<proper_noun>", "<year>"]
+    assert build_vocabulary(counts, 2, "corpus", keep_punctuation=True).words == [*symbols, "a", "$", ";", "…"]
+    assert build_vocabulary(counts, None, "corpus", 7, keep_punctuation=True).words == [*symbols, "a", "$", ";", "…"]
+    assert build_vocabulary(counts, 2, "corpus").words == [*symbols, "a"]
+
+
+def test_a_special_symbol_that_train_lacks_is_kept_too(tmp_path):
+    (tmp_path / "tokens.txt").write_text("a b <year>\nc <year>\n")
+    vocabulary = build_vocabulary(count_words(tmp_path / "tokens.txt", 2), 0, "train")
+    assert list(as_dict(vocabulary).items()) == [("<rare>", 0), ("<year>", 0), ("a", 1), ("b", 1)]
+
+
+def test_documents_end_with_blank_lines_and_with_the_file(tmp_path):
+    (tmp_path / "tokens.txt").write_text("\na b\nc\n\n\nd e\n\nf\n")
+    assert document_ends(tmp_path / "tokens.txt").tolist() == [3, 5, 6]
+    assert [nearest_end(size, np.array([3, 5, 6])) for size in (1, 4, 5, 99)] == [3, 3, 5, 6]
 
 
 def test_marks_come_behind_rare_whatever_their_count(tmp_path):
@@ -144,9 +189,13 @@ def test_vocabulary_and_ids_do_not_depend_on_the_hash_seed(tmp_path):
 
 @pytest.mark.skipif(not BROWN.exists(), reason="the Brown corpus has not been retrieved (snakemake retrieve_corpus)")
 def test_counts_of_the_brown_corpus(tmp_path):
-    counts = tokenize(brown_files(BROWN), split_brown, "none", tmp_path / "tokens.txt")
-    assert (counts.texts, counts.paragraphs, counts.sentences, counts.tokens) == (500, 15_667, 57_340, 1_161_192)
+    record = tmp_path / "tokens.json"
+    command = ["tokenize-corpus", "--source", "brown", "--input", BROWN, "--output", tmp_path / "tokens.txt"]
+    app([*map(str, command), "--record", str(record)], standalone_mode=False)
+    counts = json.loads(record.read_text())
+    assert [counts[what] for what in ("texts", "paragraphs", "sentences", "tokens")] == [500, 15_667, 57_340, 1_161_192]
     words = count_words(tmp_path / "tokens.txt")
     assert len(words) == 56_057
-    assert len(build_vocabulary(words, 3, "corpus")) == 17_905
+    vocabulary = build_vocabulary(words, 3, "corpus")
+    assert (len(vocabulary), vocabulary.hash) == (17_905, "5451295e4468a923")
     assert len(build_vocabulary(count_words(tmp_path / "tokens.txt", 800_000), 3, "train")) == 14_114

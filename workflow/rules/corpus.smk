@@ -41,13 +41,14 @@ rule tokenize_corpus:
         "results/{experiment}/benchmarks/tokenize_corpus.tsv"
     conda:
         "../../envs/nplm.yaml"
+    threads: 4
     params:
         code=code_of("nplm.cli.corpus", "tokenize_corpus"),
         files=lambda wildcards, input: options(input=list(input.files)),
         options=tokenization_options,
     shell:
-        "nplm tokenize-corpus {params.files} {params.options} --output {output.tokens:q} --record {output.record:q}"
-        " 2>&1 | tee {log:q}"
+        "nplm tokenize-corpus {params.files} {params.options} --processes {threads}"
+        " --output {output.tokens:q} --record {output.record:q} 2>&1 | tee {log:q}"
 
 
 rule map_tokens:

@@ -39,7 +39,10 @@ def encode_tokens(tokens: str | Path, vocabulary: Vocabulary) -> EncodedStream:
         distinct.update(words)
         ids.extend([index.get(word, 0) for word in words])
         if ends_line:
-            (document_ends if blank else sentence_ends).append(len(ids))
+            if not blank:
+                sentence_ends.append(len(ids))
+            elif ids:
+                document_ends.append(len(ids))
             blank = True
     document_ends.append(len(ids))
     for symbol in SPECIAL_SYMBOLS:
@@ -151,4 +154,6 @@ def corpus_card(
             f"{split.name}_sentences": within - before,
         }
         first = end
+    if first < len(stream.ids):
+        card["unused_tokens"] = len(stream.ids) - first
     return card

@@ -110,7 +110,7 @@ def document_ends(tokens: str | Path) -> np.ndarray:
             if blank:
                 ends.append(count)
             blank = True
-    return np.unique(np.array([*ends, count], dtype=np.int64))
+    return np.unique(np.array([*(end for end in ends if end), count], dtype=np.int64))
 
 
 def nearest_end(size: int, ends: np.ndarray) -> int:
