@@ -11,6 +11,7 @@ from nplm.report.table import COLUMNS, NOT_RUN
 from nplm.significance import Interval
 
 PAPER_CLAIMS = Path(__file__).parents[1] / "workflow/paper/claims_brown.yaml"
+AP_NEWS_CLAIMS = PAPER_CLAIMS.with_name("claims_apnews.yaml")
 
 
 def row(scores, valid, test, paper=("", ""), **cells):
@@ -163,6 +164,34 @@ def test_communication_is_a_share_of_the_seconds_of_parallel_epochs_only():
     (part,) = check({"quantity": "communication", "below": 0.15}, histories={"large": epochs, "small": EPOCHS})
     assert (part["ours"], part["low"], part["high"]) == ("0.0625", "0.0500", "0.1000")
     assert (part["rows"], part["verdict"]) == ("large", "holds")
+
+
+def test_on_another_corpus_the_ledger_says_whose_claims_and_whose_numbers_they_are(tmp_path):
+    part = {"quantity": "ratio", "row": "small", "to": "large", "above": 1}
+    named = {"table": {"corpora": {"ours": "Fairy Tales", "paper": "AP News"}}}
+    claims.write_ledger(tmp_path, check(part, experiment=named))
+    assert claims.read_ledger(tmp_path / "claims.csv")[0]["corpus"] == "Fairy Tales"
+    text = (tmp_path / "claims.md").read_text()
+    assert text.startswith("# Do the paper's claims of AP News carry over to Fairy Tales?\n")
+    assert "neither confirms nor refutes what the paper says of AP News" in text and "| paper (AP News) |" in text
+    claims.write_ledger(tmp_path, check(part))
+    assert (tmp_path / "claims.md").read_text().startswith("# Does the paper hold?\n\nVerdicts on 1 claims")
+
+
+def test_the_claims_of_ap_news_are_borne_out_by_the_papers_own_numbers():
+    from nplm.report.table import read_paper, tabulate
+
+    experiment = {"models": {}, "mixtures": {}, "exclude": [], "table": {"baseline": "deleted_interpolation"}}
+    table, extra = tabulate(experiment, read_paper(AP_NEWS_CLAIMS.with_name("table2_apnews.csv")), [])
+    stated = read_claims(AP_NEWS_CLAIMS)
+    ledger = check_claims(stated, Results(experiment, table, extra, {}, {}))
+    parts = [part for claim in stated for part in claim["parts"]]
+    checked = {part["statement"]: part["paper"] for part in ledger}
+    assert checked["A Kneser-Ney model with n = 5 is better than one with n = 3."] == f"{127 / 117:.4f}"
+    for part in parts:
+        if "quantity" in part and (value := checked[part["statement"]]):
+            boundaries = {key: part[key] for key in ("above", "below") if key in part}
+            assert verdict(Interval(*[float(value)] * 3), **boundaries) == "holds", part["statement"]
 
 
 def test_the_seven_claims_of_the_paper_are_read_and_its_own_numbers_bear_most_of_them_out():

@@ -108,6 +108,67 @@ def test_rows_that_are_not_run_say_so(tables):
         assert row["paper_test_ppl"] and row["paper_ratio_to_baseline"]
 
 
+def test_a_split_that_nothing_was_scored_on_is_empty_rather_than_not_run(paper):
+    scored = [p for p in perplexities() if p.split != "train"]
+    table, extra = tabulate(EXPERIMENT, paper, scored)
+    assert {row["train_ppl"] for row in table + extra} == {""}
+    assert row_of(table, "other_mix")["test_ppl"] == NOT_RUN
+    assert "| train |" not in table_formats.extra_markdown(EXPERIMENT, table, extra)
+
+
+def test_class_based_rows_have_their_number_of_classes_whether_or_not_the_paper_has_them(paper, tmp_path):
+    models = {
+        f"class{c}_{smoothing}": {"kind": "class_ngram", "classes": c, "n": 3, "smoothing": smoothing}
+        for c in (100, 200)
+        for smoothing in ("backoff", "interpolated")
+    }
+    experiment = {**EXPERIMENT, "models": EXPERIMENT["models"] | models}
+    scored = perplexities(VALID | {name: 350 + number for number, name in enumerate(models)})
+    for rows in (paper, []):
+        table, extra = tabulate(experiment, rows, scored)
+        row = row_of(extra or table, "class200_backoff")
+        assert (row["c"], row["variant"]) == ("200", "backoff")
+        figures.plot_classes(tmp_path / "classes.svg", [*table, *extra])
+        words = text_of(tmp_path / "classes.svg")
+        assert {"ours, n = 3, backoff", "ours, n = 3, interpolated", "100", "200"} <= set(words)
+        assert ("paper, n = 3" in words) == bool(rows)
+
+
+def test_another_number_of_epochs_than_the_papers_is_told(paper):
+    experiment = {**EXPERIMENT, "training": {"epochs": 1}}
+    rows = [{**row, "epochs": "5" if row["model"] == "mlp" else ""} for row in paper]
+    table, _ = tabulate(experiment, rows, perplexities())
+    assert row_of(table, "net")["differs"] == row_of(table, "net_mix")["differs"] == "here epochs = 1 at most"
+    assert row_of(table, "trigram")["differs"] == ""
+    experiment["models"] = EXPERIMENT["models"] | {"net": EXPERIMENT["models"]["net"] | {"epochs": 5}}
+    assert row_of(tabulate(experiment, rows, perplexities())[0], "net")["differs"] == ""
+
+
+def test_numbers_of_another_corpus_are_named_where_the_two_meet(paper, tmp_path):
+    named = {"ours": "Fairy & Tales", "paper": "AP News"}
+    experiment = {**EXPERIMENT, "table": {**EXPERIMENT["table"], "corpora": named}}
+    tables = tabulate(experiment, paper, perplexities())
+    text = table_formats.table_markdown(experiment, tables[0])
+    assert text.startswith("**The paper's numbers are of AP News; ours are of Fairy & Tales, another corpus")
+    assert "| paper (AP News): test |" in text and "Corpus, vocabulary and splits are not exactly" not in text
+    assert table_formats.table_title(tables[0]) == "Perplexity on Fairy & Tales beside the paper's on AP News"
+    latex_text = table_formats.table_latex(experiment, tables[0])
+    assert r"{ours (Fairy \& Tales)}" in latex_text and "{paper (AP News)}" in latex_text
+    assert "paper (AP News)" in page.summary_markdown(experiment, *tables)
+    figures.plot_perplexity(tmp_path / "p.svg", tables)
+    assert {"ours (Fairy & Tales)", "paper (AP News)"} <= set(text_of(tmp_path / "p.svg"))
+
+
+def test_networks_that_were_still_improving_are_named():
+    records = [
+        {"network": "short", "epochs": 1, "chosen_epoch": 1},
+        {"network": "long", "epochs": 9, "chosen_epoch": 9},
+        {"network": "done", "epochs": 9, "chosen_epoch": 5},
+    ]
+    assert page.training_note(records).endswith(": short (1 epoch), long (9 epochs).\n")
+    assert page.training_note(records[2:]) == ""
+
+
 def test_everything_else_that_is_configured_is_in_the_extra_table(tables):
     _, extra = tables
     assert [row["row"] for row in extra] == ["kn5", "other", "net_learned", "ngrams"]

@@ -64,7 +64,7 @@ experiments:
     table:
       name: table2
       paper: workflow/paper/table2_apnews.csv
-      corpus: null
+      corpus: workflow/paper/corpus_apnews.csv
       claims: workflow/paper/claims_apnews.yaml
       corpora: {ours: Made-up Text, paper: AP News}
       baseline: deleted_interpolation
@@ -145,7 +145,8 @@ def test_the_table_holds_every_row_that_was_run(finished):
 
 def test_an_experiment_on_another_corpus_than_the_papers_says_so_wherever_the_two_meet(finished):
     report = finished / "reports/second"
-    for name in ("table2.md", "table2.csv", "table2.tex", "claims.md", "claims.csv", "perplexity.svg", "README.md"):
+    tables = [f"{table}.{kind}" for table in ("table2", "claims", "corpus") for kind in ("csv", "md")]
+    for name in (*tables, "table2.tex", "perplexity.svg", "README.md", "index.html"):
         text = (report / name).read_text()
         assert "Made-up Text" in text and "AP News" in text, name
     for path in (finished / "reports/tiny").iterdir():

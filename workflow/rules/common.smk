@@ -285,6 +285,12 @@ def paper_file(key):
     return paths
 
 
+def corpus_names(wildcards):
+    """Names of the corpus and of the paper's, where they are not the same."""
+    names = experiment(wildcards)["table"].get("corpora")
+    return {"name": names["ours"], "paper_name": names["paper"]} if names else {}
+
+
 def tables(wildcards):
     """The tables of perplexities: the paper's rows, and what its table lacks."""
     name = experiment(wildcards)["table"]["name"]

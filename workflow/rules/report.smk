@@ -153,7 +153,7 @@ rule tabulate_corpus:
     params:
         code=code_of("nplm.cli.report", "tabulate_corpus"),
         directory=lambda wildcards, output: Path(output.csv).parent,
-        paper=lambda wildcards, input: options(paper=list(input.paper)),
+        paper=lambda wildcards, input: options(paper=list(input.paper), **corpus_names(wildcards)),
     shell:
         "nplm tabulate-corpus --card {input.card:q} {params.paper} --output-directory {params.directory:q}"
         " 2>&1 | tee {log:q}"

@@ -109,12 +109,16 @@ def tabulate_corpus(
     card: Annotated[Path, Option(help="Corpus card made by encode-corpus (JSON).")],
     output_directory: OutputDirectory,
     paper: Annotated[Path | None, Option(help="The paper's counts (CSV: quantity, paper).")] = None,
+    name: Annotated[str | None, Option(help="Name of the corpus, where the paper's is another.")] = None,
+    paper_name: Annotated[str | None, Option(help="Name of the paper's corpus.")] = None,
 ) -> None:
     """Set our corpus's counts beside the paper's: corpus.{csv,md}."""
     from nplm.files import read_json
     from nplm.report.corpus_card import read_paper_counts, tabulate_corpus, write_corpus_table
 
-    rows = tabulate_corpus(read_json(card), read_paper_counts(paper) if paper else {})
+    named, paper_named = ({"name_of_corpus": text} if text else {} for text in (name, paper_name))
+    counts = read_paper_counts(paper) if paper else {}
+    rows = tabulate_corpus(named | read_json(card), paper_named | counts)
     write_corpus_table(output_directory, rows)
     print(
         f"{output_directory}: corpus ({len(rows)} quantities, {sum(bool(row['paper']) for row in rows)} of the paper's)"
