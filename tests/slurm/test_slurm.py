@@ -70,11 +70,14 @@ def test_the_report_is_that_of_a_local_run(empty, finished, tmp_path):
             list(csv.reader((place.directory / "reports/tiny" / name).read_text().splitlines()))
             for place in (finished, local)
         )
-        assert [[number(cell) for cell in row] for row in rows] == [
-            [pytest.approx(number(cell), rel=1e-6) for cell in row] for row in local_rows
-        ]
+        assert [[expected(cell) for cell in row] for row in local_rows] == [[number(cell) for cell in row] for row in rows]
     for place, arguments in ((finished, ["--cores", "1"]), (local, ["--profile", "slurm"])):
         assert "Nothing to be done" in place.snakemake("--dry-run", *arguments), "where it ran must not rerun it"
+
+
+def expected(cell: str):
+    value = number(cell)
+    return value if isinstance(value, str) else pytest.approx(value, rel=1e-6)
 
 
 def number(cell: str) -> float | str:
