@@ -70,7 +70,9 @@ def test_the_report_is_that_of_a_local_run(empty, finished, tmp_path):
             list(csv.reader((place.directory / "reports/tiny" / name).read_text().splitlines()))
             for place in (finished, local)
         )
-        assert [[expected(cell) for cell in row] for row in local_rows] == [[number(cell) for cell in row] for row in rows]
+        assert [[expected(cell) for cell in row] for row in local_rows] == [
+            [number(cell) for cell in row] for row in rows
+        ]
     for place, arguments in ((finished, ["--cores", "1"]), (local, ["--profile", "slurm"])):
         assert "Nothing to be done" in place.snakemake("--dry-run", *arguments), "where it ran must not rerun it"
 
