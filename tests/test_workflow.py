@@ -288,6 +288,22 @@ def test_the_configurations_that_ship_plan_every_model(tmp_path, name):
     assert networks == expected[name]
 
 
+@pytest.mark.parametrize(
+    ("name", "files"), [("ap_news", "data/ap_news/a.sgml"), ("gutenberg", "data/gutenberg16m.txt.xz")]
+)
+def test_the_experiments_of_table_2_ask_for_their_files_in_one_line_and_plan_its_rows(tmp_path, name, files):
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+    arguments = ["--configfile", str(ROOT / f"workflow/configs/{name}.yaml")]
+    with pytest.raises(AssertionError, match=rf"config: experiments\.{name}\.corpus\.path: data/[\w.]+: no such file"):
+        planned(tmp_path, *arguments)
+    (tmp_path / files).parent.mkdir(parents=True)
+    (tmp_path / files).write_text("Text.")
+    jobs = planned(tmp_path, *arguments)
+    rows = {f"fit_kneser_ney kn{n}_backoff" for n in (3, 4, 5)}
+    assert rows | {"map_tokens", "fit_deleted_interpolation deleted_interpolation", "mix MLP10"} < jobs
+    assert {job for job in jobs if job.startswith("train_nplm")} == {"train_nplm MLP10_unmixed"}
+
+
 def test_choosing_the_learning_rate_does_not_look_at_the_test_split(tmp_path):
     shutil.copy(ROOT / "config.yaml", tmp_path)
     config = ROOT / "workflow/configs/learning_rate.yaml"
