@@ -253,3 +253,40 @@ def test_one_example_per_update_is_the_papers_own_algorithm(splits, tmp_path):
     run = train(splits, tmp_path, "--examples-per-update", "1", "--epochs", "1")
     assert run.returncode == 0, run.stderr
     assert pandas.read_csv(tmp_path / "history.csv")["valid_perplexity"][0] < V
+
+
+def test_one_process_on_shared_memory_is_the_output_parallel_training(splits, undisturbed, tmp_path):
+    run = train(splits, tmp_path, "--strategy", "shared-memory")
+    assert run.returncode == 0, run.stderr
+    expected, history = (pandas.read_csv(folder / "history.csv") for folder in (undisturbed, tmp_path))
+    np.testing.assert_allclose(history["train_perplexity"], expected["train_perplexity"], rtol=1e-9)
+    np.testing.assert_allclose(history["valid_perplexity"], expected["valid_perplexity"], rtol=1e-9)
+
+
+def test_processes_on_shared_memory_learn_together(splits, undisturbed, tmp_path):
+    """All examples are learned once an epoch, each process's updates reach the model, and a rerun finds it done."""
+    options = ("--strategy", "shared-memory", "--ranks", "2")
+    run = train(splits, tmp_path, *options)
+    assert run.returncode == 0, run.stderr
+    expected, history = (pandas.read_csv(folder / "history.csv") for folder in (undisturbed, tmp_path))
+    assert list(history["ranks"]) == [2, 2, 2]
+    np.testing.assert_allclose(history["valid_perplexity"], expected["valid_perplexity"], rtol=0.1)
+    again = train(splits, tmp_path, *options)
+    assert again.returncode == 0, again.stderr
+    assert "continuing in epoch 4 after 0 examples" in again.stderr + again.stdout
+
+
+def test_an_interrupted_epoch_on_shared_memory_starts_anew(splits, tmp_path):
+    options = ("--strategy", "shared-memory", "--ranks", "2", "--epochs", "100000", "--patience", "0")
+    run = subprocess.Popen(
+        command(splits, tmp_path, *options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    said = ""
+    while "epoch 2:" not in said:
+        said += run.stdout.readline()
+    run.send_signal(signal.SIGTERM)
+    said += run.communicate(timeout=300)[0]
+    assert run.returncode == 143, said
+    again = train(splits, tmp_path, *options[:4], "--epochs", "2")
+    assert again.returncode == 0, again.stderr
+    assert "Traceback" not in said + again.stderr

@@ -2,6 +2,7 @@
 
 import os
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from nplm.cli import app
 
 Device = StrEnum("Device", ["auto", "cpu", "cuda"])
 Precision = StrEnum("Precision", ["auto", "float32", "bfloat16", "float64"])
+Strategy = StrEnum("Strategy", [(name, name) for name in ("output-parallel", "shared-memory")])
 
 
 @app.command()
@@ -34,12 +36,17 @@ def train_nplm(
         int, typer.Option(min=0, help="stop after this many epochs without improvement; 0 = never")
     ] = 3,
     precision: Annotated[Precision, typer.Option(help="of the output layer's products")] = "auto",
+    strategy: Annotated[
+        Strategy, typer.Option(help="what the ranks share out: the outputs (section 3.2), or the examples (3.1)")
+    ] = "output-parallel",
     device: Annotated[Device, typer.Option(help="cuda: a GPU, and one process; auto: where there is one")] = "cpu",
-    ranks: Annotated[int, typer.Option(min=1, help="MPI processes that must be there; 1 = no MPI")] = 1,
+    ranks: Annotated[
+        int, typer.Option(min=1, help="processes: MPI's, which must be there, or those on shared memory; 1 = no MPI")
+    ] = 1,
     threads: Annotated[int, typer.Option(min=1, help="threads of each process")] = 1,
     checkpoint_minutes: Annotated[float, typer.Option(min=0, help="minutes between checkpoints within an epoch")] = 3.0,
 ) -> None:
-    """Train a network by the output-parallel algorithm of section 3.2, with early stopping on the validation split."""
+    """Train a network by a parallel algorithm of section 3, with early stopping on the validation split."""
     # Before torch is loaded: a thread that waits must sleep, not spin, or a busy core halves the speed several times.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import pandas
@@ -51,11 +58,13 @@ def train_nplm(
     from nplm.files import write_text
     from nplm.fingerprint import code_of
     from nplm.neural.network import Shape, write_model
-    from nplm.neural.ranks import connect
+    from nplm.neural.ranks import SingleRank, connect
+    from nplm.neural.shared_memory import SharedMemoryTraining
     from nplm.neural.train import Interrupted, Settings, Training
     from nplm.streams import read_split
 
-    all_ranks = connect(ranks)
+    by_outputs = strategy == "output-parallel"
+    all_ranks = connect(ranks) if by_outputs else SingleRank()
     monitor = monitor_of(all_ranks.rank)
     gpu = torch.cuda.is_available()
     if device == "auto":
@@ -69,7 +78,7 @@ def train_nplm(
             raise InputError(f"{path}: is a folder; give the file to write")
     splits = {path: read_split(path) for path in (train, valid)}
     require_same_vocabulary(*((path, split.vocabulary) for path, split in splits.items()))
-    training = Training(
+    training = (Training if by_outputs else partial(SharedMemoryTraining, processes=ranks))(
         Settings(
             shape=Shape(splits[train].vocabulary_size, order, hidden, features, direct),
             seed=seed,
@@ -86,7 +95,7 @@ def train_nplm(
         threads,
         checkpoints,
         monitor,
-        code=code_of("nplm.neural.train"),
+        code=code_of("nplm.neural.train" if by_outputs else "nplm.neural.shared_memory"),
         checkpoint_minutes=checkpoint_minutes,
     )
     shape = training.settings.shape
