@@ -1,3 +1,4 @@
+import json
 import re
 import sys
 
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 from nplm.cli import main
 from nplm.corpus import text as text_module
-from nplm.corpus.tokenize import brown_files, expand_paths, split_brown, split_raw, tokenize
+from nplm.corpus.tokenize import split_brown, split_raw, tokenize
 from nplm.corpus.vocabulary import read_tokens
 from nplm.errors import InputError
 
@@ -20,14 +21,20 @@ TEXT = st.text(
 )
 
 
-def tokenized(tmp_path, *contents, split=str.split, marks="none"):
-    """The lines of tokens.txt for files with these contents (bytes), and what was counted."""
+def tokenized(tmp_path, *contents, source="text", **options):
+    """The lines of tokens.txt for files with these contents (bytes), without blank ones, and what was counted."""
+    written, counts = written_for(tmp_path, *contents, source=source, **options)
+    return [line for line in written.split("\n") if line], counts
+
+
+def written_for(tmp_path, *contents, source="text", **options):
+    """tokens.txt for files with these contents (bytes), and what was counted."""
     files = []
     for number, content in enumerate(contents):
         files.append(tmp_path / f"text{number}.txt")
         files[-1].write_bytes(content)
-    counts = tokenize(files, split, marks, tmp_path / "tokens.txt")
-    return (tmp_path / "tokens.txt").read_bytes().decode().split("\n")[:-1], counts
+    counts, _ = tokenize(files, tmp_path / "tokens.txt", source, **options)
+    return (tmp_path / "tokens.txt").read_bytes().decode(), counts
 
 
 def test_the_word_part_ends_at_the_last_slash():
@@ -37,14 +44,8 @@ def test_the_word_part_ends_at_the_last_slash():
 @pytest.mark.parametrize("tagged", ["word", "/tag", "word/", "/"])
 def test_what_is_not_word_and_tag_is_named_with_its_place(tmp_path, tagged):
     with pytest.raises(InputError, match=re.escape(f"text0.txt:3: '{tagged}' is not word/tag")):
-        tokenized(tmp_path, f"The/at\n\njury/nn {tagged} said/vbd\n".encode(), split=split_brown)
+        tokenized(tmp_path, f"The/at\n\njury/nn {tagged} said/vbd\n".encode(), source="brown", tokenizer="word/tag")
     assert not (tmp_path / "tokens.txt").exists()
-
-
-def test_only_the_texts_of_a_brown_folder_are_read_in_name_order(tmp_path):
-    for name in ("cb01", "ca10", "ca02", "README", "cats.txt", "cz01", "retrieved.json"):
-        (tmp_path / name).touch()
-    assert [file.name for file in brown_files(tmp_path)] == ["ca02", "ca10", "cb01"]
 
 
 TWO_TEXTS = (b"\n\n\tA/at b/nn\n\tc/nn\n\n \t\n\td/nn\n\n", b"e/nn\n")
@@ -59,7 +60,7 @@ TWO_TEXTS = (b"\n\n\tA/at b/nn\n\tc/nn\n\n \t\n\td/nn\n\n", b"e/nn\n")
     ],
 )
 def test_marks_stand_before_the_first_token_of_texts_and_paragraphs(tmp_path, marks, lines):
-    written, counts = tokenized(tmp_path, *TWO_TEXTS, split=split_brown, marks=marks)
+    written, counts = tokenized(tmp_path, *TWO_TEXTS, source="brown", tokenizer="word/tag", marks=marks)
     assert written == lines
     assert (counts.texts, counts.paragraphs, counts.sentences) == (2, 3, 4)
     assert counts.tokens == sum(len(line.split()) for line in lines)
@@ -78,16 +79,16 @@ def test_all_white_space_separates_tokens_and_only_line_ends_separate_lines(tmp_
     assert tokenized(tmp_path, content)[0] == ["a b c d e f g h i j\u200bk\u00adl"]
 
 
-@pytest.mark.parametrize("split", [str.split, split_raw])
+@pytest.mark.parametrize(("tokenizer", "split"), [("spaces", str.split), ("raw", split_raw)])
 @settings(deadline=None)
 @given(content=TEXT)
-def test_what_is_written_is_read_back_as_the_same_tokens(tmp_path_factory, split, content):
+def test_what_is_written_is_read_back_as_the_same_tokens(tmp_path_factory, tokenizer, split, content):
     tmp_path = tmp_path_factory.mktemp("round_trip")
     content = "first " + content
     lines = re.split("\r\n|\r|\n", content.replace("\ufeff", " "))
     expected = [split(line) for line in lines if split(line)]
-    tokenized(tmp_path, content.encode(), split=split)
-    assert [words for words, _ in read_tokens(tmp_path / "tokens.txt")] == expected
+    tokenized(tmp_path, content.encode(), tokenizer=tokenizer)
+    assert [words for words, _ in read_tokens(tmp_path / "tokens.txt") if words] == expected
 
 
 @settings(deadline=None)
@@ -138,10 +139,10 @@ def test_raw_text_is_split_as_brown_is(raw, tokens):
     [
         (b"", r"text0.txt: is empty"),
         (b"\xef\xbb\xbf\n \r\n", r"text0.txt: holds nothing but white space"),
-        (b"good\r\rb\xffd", r"text0.txt:3: byte 7 \(0xff\) is not UTF-8; give UTF-8 text \(iconv -f ITS_ENCODING"),
+        (b"good\r\rb\xffd", r"text0.txt:3: byte 7 \(0xff\) is not UTF-8; state the right encoding"),
         ("über\nübe".encode() + b"\xc3", r"text0.txt:2: byte 10 \(0xc3\) is not UTF-8"),
         (b"a\r\nb\0c", r"text0.txt:2: byte 4 \(0x00\) is a NUL byte"),
-        ("text".encode("utf-16"), r"text0.txt:1: byte \d .* \(iconv -f UTF-16 -t UTF-8 converts\)"),
+        ("text".encode("utf-16"), r"text0.txt:1: byte 0 .* state that encoding \(encoding: utf-16"),
         (b"a b\n<rare> c\n", r"text0.txt:2: '<rare>' is a reserved symbol; replace it"),
         (b"a\n\n<paragraph>\n", r"text0.txt:3: '<paragraph>' is a reserved symbol"),
         (b"<text>", r"text0.txt:1: '<text>' is a reserved symbol"),
@@ -160,28 +161,49 @@ def test_the_place_of_a_bad_byte_is_right_beyond_the_first_block(tmp_path):
         tokenized(tmp_path, good + b"W\xe4rme\n" + good)
 
 
-def test_globs_are_sorted_and_paths_keep_their_order(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("b.txt", "a.txt", "c.txt", "z[1].txt"):
-        (tmp_path / name).touch()
-    (tmp_path / "folder.txt").mkdir()
-    names = [str(file) for file in expand_paths(["z[1].txt", "[a-b].txt", "c.txt"])]
-    assert names == ["z[1].txt", "a.txt", "b.txt", "c.txt"]
+def test_a_blank_line_stands_after_every_document(tmp_path):
+    assert written_for(tmp_path, b"a b\n\nc\n\n\n", b"d")[0] == "a b\nc\n\nd\n\n"
 
 
-@pytest.mark.parametrize(
-    ("paths", "message"),
-    [
-        (["missing.txt"], "missing.txt: no such file"),
-        (["*.md"], r"\*.md: matches no file"),
-        (["a.txt", "*.txt"], "a.txt: is named twice"),
-    ],
-)
-def test_paths_that_name_nothing_or_a_file_twice(tmp_path, monkeypatch, paths, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.txt").touch()
-    with pytest.raises(InputError, match=message):
-        expand_paths(paths)
+def test_a_blank_line_may_end_a_document_and_a_line_a_paragraph(tmp_path):
+    content = b"\n \na b\nc\n\n\t\nd\n"
+    written, counts = written_for(tmp_path, content, b"e", documents="blank_line", marks="text+paragraph")
+    assert written == "<text> <paragraph> a b\n<paragraph> c\n\n<text> <paragraph> d\n\n<text> <paragraph> e\n\n"
+    assert (counts.texts, counts.paragraphs, counts.sentences, counts.tokens) == (3, 4, 4, 12)
+
+
+@pytest.mark.parametrize("tokenizer", ["raw", "treebank"])
+@pytest.mark.parametrize("documents", ["file", "blank_line"])
+def test_the_number_of_processes_changes_nothing(tmp_path, monkeypatch, tokenizer, documents):
+    monkeypatch.setattr("nplm.corpus.tokenize.BLOCK", 500)  # many batches
+    paragraphs = [f"It's “{number}”. So… what?\nA sóft\u00adhyphen, no. {number}\n\n" for number in range(200)]
+    options = {"tokenizer": tokenizer, "documents": documents, "characters": "clean", "marks": "text+paragraph"}
+    results = []
+    for processes in (1, 3):
+        counts, changes = tokenize(written_files(tmp_path, paragraphs), tmp_path / "t", **options, processes=processes)
+        results.append(((tmp_path / "t").read_text(), counts, changes))
+    assert results[0] == results[1]
+    assert results[0][2]["soft_hyphens"] == 200
+
+
+def written_files(tmp_path, paragraphs):
+    files = [tmp_path / "first.txt", tmp_path / "second.txt"]
+    for file, part in zip(files, (paragraphs[:50], paragraphs[50:]), strict=True):
+        file.write_text("".join(part))
+    return files
+
+
+def test_an_error_in_another_process_names_file_and_line(tmp_path, monkeypatch):
+    monkeypatch.setattr("nplm.corpus.tokenize.BLOCK", 500)
+    (tmp_path / "a.txt").write_text("a b c\n" * 1000 + "a <rare> c\n" + "a b c\n" * 1000)
+    with pytest.raises(InputError, match=r"a.txt:1001: '<rare>' is a reserved symbol"):
+        tokenize([tmp_path / "a.txt"], tmp_path / "tokens.txt", processes=2)
+    assert not (tmp_path / "tokens.txt").exists()
+
+
+def test_a_file_of_which_cleaning_leaves_nothing_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"text1.txt: holds nothing that would remain after cleaning"):
+        tokenized(tmp_path, b"a", "\u200b \xad".encode(), characters="clean")
 
 
 def run(monkeypatch, *arguments):
@@ -191,9 +213,23 @@ def run(monkeypatch, *arguments):
     return end.value.code
 
 
-def test_command_line_names_a_folder_given_as_text_in_one_line(tmp_path, monkeypatch, capsys):
-    arguments = ["--source", "text", "--input", tmp_path, "--output", tmp_path / "tokens.txt"]
+def test_command_line_records_how_a_corpus_was_read_and_what_was_changed(tmp_path, monkeypatch, capsys):
+    (tmp_path / "a.txt").write_bytes(b"caf\xe9 \x93x\x81")
+    arguments = ["--source", "text", "--input", tmp_path, "--output", tmp_path / "tokens.txt", "--encoding", "cp1252"]
+    arguments += ["--bad-bytes", "replace", "--characters", "clean", "--tokenizer", "raw"]
+    assert run(monkeypatch, "tokenize-corpus", *arguments, "--record", tmp_path / "record.json") == 0
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert (tmp_path / "tokens.txt").read_text() == 'café " x \ufffd\n\n'
+    assert record["source"] == str(tmp_path / "a.txt")
+    assert (record["encoding"], record["characters"], record["documents"]) == ("cp1252", "clean", "file")
+    assert (record["bytes_replaced"], record["curly_quotes"], record["tokens"]) == (1, 1, 4)
+    assert "bytes_replaced 1" in capsys.readouterr().out
+
+
+def test_command_line_refuses_an_encoding_that_is_none(tmp_path, monkeypatch, capsys):
+    (tmp_path / "a.txt").write_text("a")
+    arguments = ["--source", "text", "--input", tmp_path, "--output", tmp_path / "tokens.txt", "--encoding", "zlib"]
     assert run(monkeypatch, "tokenize-corpus", *arguments) == 1
     message = capsys.readouterr().err
-    assert message.startswith(f"nplm: error: {tmp_path}: cannot be read (Is a directory)")
+    assert message.startswith("nplm: error: encoding zlib: Python has no text encoding of this name")
     assert message.count("\n") == 1

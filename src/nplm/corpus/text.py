@@ -173,18 +173,19 @@ def _byte_blocks(path: Path) -> Iterator[bytes]:
         with ExitStack() as stack:
             file = stack.enter_context(open(path, "rb"))
             start = file.peek(8)
-            if not start:
-                raise InputError(f"{path}: is empty; give a file that holds text")
             for ending, (magic, unpack) in PACKED.items():
                 if start.startswith(magic):
                     if unpack is None:
                         raise InputError(f"{path}: is packed ({ending}), and not with gzip, xz or zstd; unpack it")
                     file = stack.enter_context(unpack(file))
                     break
-                if path.suffix == ending:
+                if start and path.suffix == ending:
                     raise InputError(f"{path}: is no {ending} file, whatever its name says; rename it or get it anew")
-            while block := file.read(BLOCK):
+            if not (block := file.read(BLOCK)):
+                raise InputError(f"{path}: is empty; give a file that holds text")
+            while block:
                 yield block
+                block = file.read(BLOCK)
             yield b""
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; correct the path") from None

@@ -8,7 +8,9 @@ last full stop. So that stop is dealt with first, and then the tokens of a chunk
 """
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
+from itertools import groupby
 
 from nltk.tokenize import NLTKWordTokenizer
 from nupunkt import sent_tokenize
@@ -16,14 +18,14 @@ from nupunkt import sent_tokenize
 CLOSING = "])}>\"'»”’"
 """what may stand between the last full stop of a sentence and its end; as in NLTK's pattern"""
 FINAL_STOP = re.compile(rf"(.*[^.])?(\.[{re.escape(CLOSING)} ]*)", re.DOTALL)
+LONGEST_CHUNK = 1000
+"""a longer chunk is a sentence of its own: it is no language, and nupunkt takes quadratic time on some of them"""
 BORDER = "\ue000"
 """stands between chunks that are tokenised together: a character of private use, so nothing is split off or joined"""
-REMEMBERED = 1 << 19
-"""chunks whose tokens are kept, so that memory stays bounded"""
+REMEMBERED = 1 << 22
+"""characters of chunks whose tokens are kept, so that memory stays bounded"""
 
 _tokenizer = NLTKWordTokenizer()
-_tokens: dict[str, str] = {}
-"""chunk -> its tokens where a sentence goes on after it, with single spaces between"""
 
 
 def split_sentences(texts: list[str]) -> list[list[str]]:
@@ -33,9 +35,18 @@ def split_sentences(texts: list[str]) -> list[list[str]]:
     quotation marks stand apart: '' opens a quotation at the start of a sentence as at the start of any other chunk, and
     the last full stop is split off before a " that stands alone.
     """
-    sentences = [[_without_final_stop(s.split()) for s in sent_tokenize(text) if not s.isspace()] for text in texts]
-    _learn({chunk for text in sentences for chunks, _ in text for chunk in chunks})
-    return [[" ".join([*map(_tokens.__getitem__, chunks), *stop]) for chunks, stop in text] for text in sentences]
+    sentences = [[_without_final_stop(chunks) for chunks in _sentences(text)] for text in texts]
+    tokens = _known.learn({chunk for text in sentences for chunks, _ in text for chunk in chunks})
+    return [[" ".join([*map(tokens.__getitem__, chunks), *stop]) for chunks, stop in text] for text in sentences]
+
+
+def _sentences(text: str) -> Iterable[list[str]]:
+    """The sentences of a text as chunks: what stands between white space."""
+    for is_long, chunks in groupby(text.split(), key=lambda chunk: len(chunk) > LONGEST_CHUNK):
+        if is_long:
+            yield from ([chunk] for chunk in chunks)
+        else:
+            yield from map(str.split, sent_tokenize(" ".join(chunks)))
 
 
 def _without_final_stop(chunks: list[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -53,13 +64,26 @@ def _stop_tokens(stop: str) -> tuple[str, ...]:
     return tuple(_tokenizer.tokenize(f"x{stop}")[1:])
 
 
-def _learn(chunks: set[str]) -> None:
-    """See to it that `_tokens` has all these chunks."""
-    if len(_tokens) > REMEMBERED:
-        _tokens.clear()
-    together = [chunk for chunk in chunks if chunk not in _tokens and BORDER not in chunk]
-    tokens = " ".join(_tokenizer.tokenize(BORDER + "".join(f" {chunk} {BORDER}" for chunk in together)))
-    _tokens.update(zip(together, map(str.strip, tokens.split(BORDER)[1:-1]), strict=True))
-    for chunk in chunks:
-        if BORDER in chunk:
-            _tokens[chunk] = " ".join(_tokenizer.tokenize(f"x {chunk} x")[1:-1])
+class _KnownChunks:
+    """The tokens of chunks after which a sentence goes on."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[str, str] = {}
+        self._characters = 0
+
+    def learn(self, chunks: set[str]) -> dict[str, str]:
+        """Chunk -> its tokens with single spaces between, for these chunks at least."""
+        if self._characters > REMEMBERED:
+            self._tokens, self._characters = {}, 0
+        new = [chunk for chunk in chunks if chunk not in self._tokens]
+        together = [chunk for chunk in new if BORDER not in chunk]
+        tokens = " ".join(_tokenizer.tokenize(BORDER + "".join(f" {chunk} {BORDER}" for chunk in together)))
+        self._tokens.update(zip(together, map(str.strip, tokens.split(BORDER)[1:-1]), strict=True))
+        for chunk in new:
+            if BORDER in chunk:
+                self._tokens[chunk] = " ".join(_tokenizer.tokenize(f"x {chunk} x")[1:-1])
+        self._characters += sum(map(len, new))
+        return self._tokens
+
+
+_known = _KnownChunks()
