@@ -58,7 +58,7 @@ def test_extending_the_unknown_is_refused():
 )
 def test_every_configuration_that_ships_is_accepted(config, path):
     over = yaml.safe_load((ROOT / path).read_text())
-    experiments = config["experiments"] | over["experiments"]
+    experiments = config["experiments"] | over.get("experiments", {})
     resolved = resolve_configuration(config | over | {"experiments": experiments}, SCHEMA)
     assert all("extends" not in block for block in resolved["experiments"].values())
 
@@ -122,7 +122,8 @@ def test_excluding_a_model_drops_all_that_needs_it():
 
 def test_a_networks_row_goes_over_the_shared_training_settings():
     experiment = {"training": {"epochs": 20, "K": 128}, "models": {"net": {"kind": "nplm", "n": 5, "epochs": 3}}}
-    assert network_settings(experiment, "net") == {"n": 5, "epochs": 3, "K": 128}
+    settings = network_settings(experiment, "net")
+    assert settings == {"n": 5, "epochs": 3, "K": 128, "strategy": "output-parallel", "device": "auto"}
 
 
 def test_every_model_has_a_seed_of_its_own():

@@ -147,3 +147,16 @@ def test_ranks_on_one_machine_do_not_go_to_the_nodes_of_an_outer_slurm_job(tmp_p
     command = [*launch.split()[: launch.split().index("-m")], "-c", count]
     output = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert re.findall(r"\d", output.stdout) == ["2", "2"], output.stderr
+
+
+def test_processes_on_shared_memory_are_the_cpus_of_one_task(ranks, tmp_path):
+    row = {"kind": "nplm", "n": 3, "h": 2, "m": 2, "direct": False, "strategy": "shared-memory"}
+    config = {"experiments": {"shared": {"extends": "brown", "models": {"MLP_shared": row}}}, "run": ["shared"]}
+    (tmp_path / "shared.yaml").write_text(yaml.safe_dump(config))
+    jobs = planned(tmp_path, str(tmp_path / "shared.yaml"), "--profile", "slurm", **{**MPI, "ranks": ranks})
+    [job] = [job for job in jobs if job.rule == "train_nplm_shared_memory"]
+    assert "mpi" not in job.resources
+    command = submit_command(job)
+    assert re.findall(r"--ntasks=(\d+)", command) == ["1"]
+    assert re.findall(r"--cpus-per-task=(\d+)", command) == [str(ranks)]
+    assert (job.resources.rank_count, job.resources.rank_threads) == (ranks, 1)

@@ -117,7 +117,8 @@ def mixtures_run(experiment: dict) -> list[str]:
 
 def network_settings(experiment: dict, model: str) -> dict:
     """The settings of a network: those of `training`, over which the model's own row goes, without its kind."""
-    settings = {**experiment["training"], **experiment["models"][model]}
+    defaults = {"strategy": "output-parallel", "device": "auto"}
+    settings = {**defaults, **experiment["training"], **experiment["models"][model]}
     del settings["kind"]
     return settings
 

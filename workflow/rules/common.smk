@@ -62,6 +62,18 @@ def models_of_kinds(*kinds):
     return any_of({name for block in EXPERIMENTS.values() for name in configuration.models_run(block, *kinds)})
 
 
+def networks_trained_by(strategy):
+    """Wildcard constraint: names of the networks that are trained by this strategy in any experiment run."""
+    return any_of(
+        {
+            name
+            for block in EXPERIMENTS.values()
+            for name in configuration.models_run(block, "nplm")
+            if configuration.network_settings(block, name)["strategy"] == strategy
+        }
+    )
+
+
 wildcard_constraints:
     experiment=any_of(EXPERIMENTS),
     split=any_of(SPLITS),
@@ -192,7 +204,9 @@ def training_options(wildcards):
         epochs=settings["epochs"],
         patience=settings["patience"] or 0,
         precision=settings["precision"],
-        seed=configuration.derive_seed(experiment(wildcards)["seed"], wildcards.model),
+        strategy=settings["strategy"],
+        device=settings["device"],
+        seed=settings.get("seed", configuration.derive_seed(experiment(wildcards)["seed"], wildcards.model)),
     )
 
 
@@ -316,6 +330,11 @@ def networks(wildcards):
 def neighbour_table(wildcards):
     """The table of words with similar features, if there is a network."""
     return [f"reports/{wildcards.experiment}/neighbours.csv"] if networks(wildcards) else []
+
+
+def training_table(wildcards):
+    """The table of trainings, if there is a network."""
+    return [f"reports/{wildcards.experiment}/trainings.csv"] if networks(wildcards) else []
 
 
 def class_files(wildcards):

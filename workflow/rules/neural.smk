@@ -21,7 +21,7 @@ rule train_nplm:
     benchmark:
         "results/{experiment}/benchmarks/train_nplm/{model}.tsv"
     wildcard_constraints:
-        model=models_of_kinds("nplm"),
+        model=networks_trained_by("output-parallel"),
     conda:
         "../../envs/nplm.yaml"
     # Cores that the job takes on this machine: one per rank, or the threads of the only one. Where ranks are tasks of
@@ -39,3 +39,15 @@ rule train_nplm:
         "{resources.launch} train-nplm --train {input.train:q} --valid {input.valid:q} {params.options}"
         " --ranks {resources.rank_count} --threads {resources.rank_threads} --checkpoints {params.checkpoints:q}"
         " --output {output.model:q} --history {output.history:q} 2>&1 | tee {log:q}"
+
+
+use rule train_nplm as train_nplm_shared_memory with:
+    """Train a network, its examples shared out among processes that write to the same parameters (section 3.1)."""
+    wildcard_constraints:
+        model=networks_trained_by("shared-memory"),
+    threads: MPI["ranks"]
+    resources:
+        **mpi_resources(1, MPI["launcher"]),
+        cpus_per_task=MPI["ranks"],
+        rank_count=MPI["ranks"],
+        rank_threads=1,

@@ -324,6 +324,30 @@ rule plot_gains:
         " --output {output.figure:q} 2>&1 | tee {log:q}"
 
 
+rule tabulate_trainings:
+    """List what each network's training took and reached."""
+    input:
+        histories=histories,
+    output:
+        table=report(
+            "reports/{experiment}/trainings.csv",
+            caption="../report/trainings.rst",
+            category="Tables",
+            labels={"experiment": "{experiment}", "table": "trainings"},
+        ),
+        markdown="reports/{experiment}/trainings.md",
+    log:
+        "results/{experiment}/logs/tabulate_trainings.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "tabulate_trainings"),
+        directory=lambda wildcards, output: Path(output.table).parent,
+        histories=lambda wildcards, input: options(history=list(input.histories)),
+    shell:
+        "nplm tabulate-trainings {params.histories} --output-directory {params.directory:q} 2>&1 | tee {log:q}"
+
+
 rule plot_training_time:
     """Draw the minutes that an epoch of each network takes, by phase."""
     input:
@@ -494,6 +518,7 @@ rule write_report_page:
         mixture_weights=mixture_table,
         neighbours=neighbour_table,
         word_classes=word_class_table,
+        trainings=training_table,
         figures=figures,
         captions=captions,
         template=source_file("src/nplm/report/index.html.jinja"),
@@ -524,6 +549,7 @@ rule write_report_page:
             mixture_weights=list(input.mixture_weights),
             neighbours=list(input.neighbours),
             word_classes=list(input.word_classes),
+            trainings=list(input.trainings),
             figure=list(input.figures),
             caption=list(input.captions),
         ),

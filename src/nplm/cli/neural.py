@@ -110,7 +110,8 @@ def train_nplm(
         raise typer.Exit(143) from None
     if network is not None:
         best = training.progress.best_epoch
-        records = [{**record, "best": int(record["epoch"] == best)} for record in training.progress.history]
+        how = {"strategy": str(strategy), "device": str(device)}
+        records = [{**record, **how, "best": int(record["epoch"] == best)} for record in training.progress.history]
         write_text(history, pandas.DataFrame(records).to_csv(index=False, lineterminator="\n"))
         write_model(output, network, epoch=str(best), seed=str(seed), precision=training.precision)
         monitor.line(f"wrote {output}: the parameters of epoch {best}")

@@ -139,6 +139,22 @@ def tabulate_mixture_weights(
     print(f"{output_directory}: mixture_weights ({len(mixture)} mixtures, {len(rows)} weights)")
 
 
+@app.command("tabulate-trainings")
+def tabulate_trainings(
+    history: Annotated[list[Path], Option(help="A network's history.csv, in a folder of its name; repeat for each.")],
+    output_directory: OutputDirectory,
+) -> None:
+    """List what each network's training took and reached: trainings.{csv,md}."""
+    from nplm.files import read_csv
+    from nplm.report.history import COLUMNS, read_histories
+    from nplm.report.trainings import tabulate_trainings, write_trainings
+
+    read_histories(history)  # refuses what is no history
+    rows = tabulate_trainings({path.parent.name: read_csv(path, COLUMNS) for path in history})
+    write_trainings(output_directory, rows)
+    print(f"{output_directory}: trainings ({len(rows)} networks)")
+
+
 @app.command("plot-learning-curves")
 def plot_learning_curves(
     history: Annotated[list[Path], Option(help="A network's history.csv, in a folder of its name; repeat for each.")],
@@ -414,6 +430,7 @@ def write_report_page(
     mixture_weights: Annotated[Path | None, Option(help="Table made by tabulate-mixture-weights (CSV).")] = None,
     neighbours: Annotated[Path | None, Option(help="Table made by tabulate-neighbours (CSV).")] = None,
     word_classes: Annotated[Path | None, Option(help="Table made by tabulate-word-classes (CSV).")] = None,
+    trainings: Annotated[Path | None, Option(help="Table made by tabulate-trainings (CSV).")] = None,
     figure: Annotated[list[Path] | None, Option(help="Figure to show; repeat for each, in order.")] = None,
     caption: Annotated[list[Path] | None, Option(help="Caption of each figure, in the same order.")] = None,
 ) -> None:
@@ -429,6 +446,7 @@ def write_report_page(
     from nplm.report.provenance import provenance_markdown
     from nplm.report.table import corpora, read_table
     from nplm.report.table_formats import extra_markdown, table_markdown, table_title
+    from nplm.report.trainings import read_trainings, trainings_markdown
     from nplm.report.word_classes import read_word_classes, word_classes_markdown
     from nplm.significance import read_comparisons
 
@@ -460,6 +478,7 @@ def write_report_page(
         )
         if mixture_weights
         else "",
+        "Trainings": section(trainings_markdown(read_trainings(trainings)), trainings) if trainings else "",
         "Settings": page.settings_markdown(experiment),
         "Provenance": section(provenance_markdown(record), provenance),
         "How to make it anew": page.REPRODUCTION,
