@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,12 @@ def test_every_form_has_a_reserved_symbol_and_every_symbol_a_form():
 def test_documented_examples(form, example):
     assert number_symbol(example, "forms") == form.symbol
     assert number_symbol(example, "one") == "<number>"
+
+
+def test_the_page_lists_the_forms_in_the_order_in_which_they_are_tried():
+    page = (Path(__file__).parents[1] / "docs" / "mapping.md").read_text(encoding="utf-8")
+    rows = [f"| `{f.symbol}` | {f.what} | {' '.join(f'`{example}`' for example in f.examples)} |" for f in FORMS]
+    assert "\n".join(rows) in page
 
 
 @pytest.mark.parametrize(
