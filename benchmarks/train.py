@@ -3,10 +3,13 @@
     python benchmarks/train.py --output benchmarks/results/train.csv
     mpiexec -n 2 python -m mpi4py benchmarks/train.py --ranks 2 --threads 1 --output benchmarks/results/train_2.csv
 
+    python benchmarks/train.py --device cuda --output benchmarks/results/train_cuda.csv
+
 Arithmetic of an example: 6 |V| (h + (n-1) m direct) operations, the three products of the output layer. For each shape
-and precision it measures, in interleaved repeats, (a) those three products alone, on the same operands and buffers'
-sizes, (b) our update, (c) the update that a user would write with nn.Embedding, nn.Linear, cross_entropy, backward and
-SGD with weight decay, at the same batch. Medians; rates in operations of (a)'s count per second.
+and precision it measures, in interleaved repeats, (a) those three products alone, each in the layouts that a program
+may choose for its operands, of which the fastest counts, (b) our update, (c) the update that a user would write with
+nn.Embedding, nn.Linear, cross_entropy, backward and SGD with weight decay, at the same batch. Medians; rates in
+operations of (a)'s count per second. Column products_plain_gflops has (a) in the layout of nn.Linear.
 """
 
 import argparse
@@ -15,6 +18,7 @@ import os
 import platform
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -58,28 +62,40 @@ def plain_update(network: PlainNetwork, optimizer: torch.optim.Optimizer, contex
     optimizer.step()
 
 
-def products(shape: Shape, rows: int, K: int, precision: str):
-    """The three products of the output layer, as a function without arguments."""
-    F = shape.output_width - 1
-    dtype = PRECISIONS[precision]
-    Z, U, E = torch.randn(K, F).to(dtype), torch.randn(rows, F).to(dtype), torch.rand(K, rows).to(dtype)
-    Y, dU, dZ = torch.empty_like(E), torch.empty_like(U), torch.empty_like(Z)
+def products(shape: Shape, rows: int, K: int, precision: str, device: str) -> dict[str, dict[str, Callable]]:
+    """The three products of the output layer -> layout of the big matrix -> a function without arguments."""
+    F, dtype = shape.output_width, PRECISIONS[precision]
 
-    def multiply() -> None:
-        torch.mm(Z, U.T, out=Y)
-        torch.mm(E, U, out=dZ)
-        torch.mm(E.T, Z, out=dU)
+    def matrix(*size: int) -> torch.Tensor:
+        return torch.rand(*size, device=device).to(dtype)
 
-    return multiply
+    Z, U, E = matrix(K, F), matrix(rows, F), matrix(K, rows)
+    E_T, Z_T, dZ, dU = E.T.contiguous(), Z.T.contiguous(), torch.empty_like(Z), torch.empty_like(U)
+    return {
+        "logits": {
+            "plain": lambda: torch.mm(Z, U.T, out=E),
+            "units along rows": lambda: torch.mm(U, Z_T, out=E_T),
+        },
+        "hidden gradient": {
+            "plain": lambda: torch.mm(E, U, out=dZ),
+            "units along rows": lambda: torch.mm(E_T.T, U, out=dZ),
+        },
+        "gradient of U": {
+            "plain": lambda: torch.mm(E.T, Z, out=dU),
+            "units along rows": lambda: torch.mm(E_T, Z, out=dU),
+        },
+    }
 
 
-def interleaved_medians(work: dict, repeats: int) -> dict[str, float]:
+def interleaved_medians(work: dict, repeats: int, device: str) -> dict:
     """Median seconds of one call of each function, one call of each in turn, after three that do not count."""
     seconds = {name: [] for name in work}
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
     for repeat in range(-3, repeats):
         for name, function in work.items():
             start = time.perf_counter()
             function()
+            wait()
             if repeat >= 0:
                 seconds[name].append(time.perf_counter() - start)
     return {name: statistics.median(values) for name, values in seconds.items()}
@@ -98,9 +114,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--examples-per-update", type=int, default=128)
     parser.add_argument("--repeats", type=int, default=41)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--output", type=Path, required=True)
     arguments = parser.parse_args()
-    K = arguments.examples_per_update
+    K, device = arguments.examples_per_update, arguments.device
     ranks = connect(arguments.ranks)
     set_threads(arguments.threads)
     torch.set_flush_denormal(True)
@@ -108,44 +125,53 @@ def main() -> None:
 
     records = []
     for name, shape in SHAPES.items():
-        contexts = torch.randint(0, shape.vocabulary_size, (K, shape.n - 1), generator=generator)
-        words = torch.randint(0, shape.vocabulary_size, (K,), generator=generator)
-        work, networks = {}, {}
+        contexts = torch.randint(0, shape.vocabulary_size, (K, shape.n - 1), generator=generator).to(device)
+        words = torch.randint(0, shape.vocabulary_size, (K,), generator=generator).to(device)
+        work = {}
         for precision in ("float32", "bfloat16"):
-            network = OutputParallel(shape, initial_parameters(shape, 1), ranks, precision, K)
+            network = OutputParallel(shape, initial_parameters(shape, 1), ranks, precision, K, device)
 
             def update(network=network, contexts=contexts, words=words) -> None:
                 network.forward(contexts, words)
                 network.update(1e-3, 1e-4)
 
-            networks[precision] = network
-            work[f"ours {precision}"] = update
-            work[f"products {precision}"] = products(shape, len(network.rows), K, precision)
+            work["ours", precision] = update
+            for product, layouts in products(shape, len(network.rows), K, precision, device).items():
+                for layout, multiply in layouts.items():
+                    work[precision, product, layout] = multiply
         if ranks.size == 1:
-            plain = PlainNetwork(shape)
+            plain = PlainNetwork(shape).to(device)
             optimizer = torch.optim.SGD(plain.parameters(), lr=1e-3, weight_decay=1e-4)
-            work["plain PyTorch float32"] = lambda: plain_update(plain, optimizer, contexts, words)  # noqa: B023
-        seconds = interleaved_medians(work, arguments.repeats)
+            work["plain"] = lambda: plain_update(plain, optimizer, contexts, words)  # noqa: B023
+        seconds = interleaved_medians(work, arguments.repeats, device)
 
         operations = 6 * shape.vocabulary_size * (shape.output_width - 1) * K
-        plain_seconds = seconds.get("plain PyTorch float32")
+        plain_seconds = seconds.get("plain")
         for precision in ("float32", "bfloat16"):
-            ours, floor = seconds[f"ours {precision}"], seconds[f"products {precision}"]
+            of_products = {key[1:]: value for key, value in seconds.items() if len(key) == 3 and key[0] == precision}
+            floor = sum(
+                min(value for (product, _), value in of_products.items() if product == wanted)
+                for wanted in dict.fromkeys(product for product, _ in of_products)
+            )
+            floor_plain = sum(value for (_, layout), value in of_products.items() if layout == "plain")
+            ours = seconds["ours", precision]
             records.append(
                 {
                     "network": name,
                     "precision": precision,
+                    "device": device,
                     "ranks": ranks.size,
                     "threads": arguments.threads,
                     "K": K,
                     "products_gflops": round(operations / floor / 1e9, 1),
+                    "products_plain_gflops": round(operations / floor_plain / 1e9, 1),
                     "update_gflops": round(operations / ours / 1e9, 1),
                     "update_tokens_per_second": round(K / ours),
                     "plain_tokens_per_second": round(K / plain_seconds) if plain_seconds else "",
                     "share_of_products_rate": round(floor / ours, 3),
                     "times_plain_pytorch": round(plain_seconds / ours, 2) if plain_seconds else "",
-                    "times_our_float32": round(seconds["ours float32"] / ours, 2),
-                    "processor": processor(),
+                    "times_our_float32": round(seconds["ours", "float32"] / ours, 2),
+                    "processor": torch.cuda.get_device_name() if device == "cuda" else processor(),
                     "torch": torch.__version__,
                 }
             )
