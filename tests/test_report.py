@@ -307,20 +307,35 @@ def test_corpus_table_stands_beside_the_papers_counts():
 def test_corpus_table_shows_what_the_mapping_changed():
     card = {
         "mapping_proper_noun_thresholds": {"share": 0.85, "count": 1},
+        "numbers_tokens_changed": 2019,
+        "numbers_types_changed": 7,
         "numbers_symbols": ["<year> (2016)", "<money> (3)"],
         "numbers_examples": ["1995 → <year> (1234)", "`80s → <year> (2)"],
+        "lower_case_tokens_changed": 0,
+        "lower_case_types_changed": 0,
         "lower_case_examples": [],
+        "rare_threshold": None,
     }
     rows = corpus_card.tabulate_corpus(card, {})
     assert [row["ours"] for row in rows] == [
         "share 0.85; count 1",
+        "2019",
+        "7",
         "<year> (2016); <money> (3)",
         "1995 → <year> (1234); `80s → <year> (2)",
+        "0",
+        "0",
+        "none",
         "none",
     ]
-    text = corpus_card.corpus_markdown(rows)
-    assert "`<year> (2,016)`, `<money> (3)` |" in text
-    assert "`1995 → <year> (1,234)`, `` `80s → <year> (2) `` |" in text
+    table, changes = corpus_card.corpus_markdown(rows).split("What the mapping changed")
+    assert "share 0.85" in table and "2,019" not in table
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in changes.splitlines() if line.startswith("|")]
+    assert cells[2:] == [
+        ["numbers", "2,019", "7", "`1995 → <year>` 1,234, `` `80s → <year> `` 2"],
+        ["lower case", "0", "0", "none"],
+    ]
+    assert "The numbers by their form: `<year>` 2,016, `<money>` 3.\n" in changes
 
 
 def test_paper_count_that_the_card_lacks_is_refused():

@@ -11,6 +11,8 @@ COLUMNS = ("quantity", "ours", "paper")
 NONE = "none"
 BETWEEN = "; "
 """between the parts of a cell that holds several"""
+TOKENS_CHANGED, TYPES_CHANGED, SYMBOLS, EXAMPLES = "_tokens_changed", "_types_changed", "_symbols", "_examples"
+"""ends of the names of what a step of the mapping changed"""
 DESCRIPTION = {
     "tokens": "tokens",
     "distinct": "distinct tokens before any are mapped",
@@ -19,21 +21,11 @@ DESCRIPTION = {
     "mapping_numbers": "mapping: numbers",
     "mapping_proper_nouns": "mapping: proper nouns",
     "mapping_proper_noun_thresholds": "mapping: thresholds of proper nouns",
-    "numbers_tokens_changed": "numbers: tokens changed",
-    "numbers_types_changed": "numbers: distinct tokens changed",
-    "numbers_symbols": "numbers: tokens of each form",
-    "numbers_examples": "numbers: the most frequent changes",
-    "proper_nouns_tokens_changed": "proper nouns: tokens changed",
-    "proper_nouns_types_changed": "proper nouns: distinct tokens changed",
-    "proper_nouns_examples": "proper nouns: the most frequent changes",
-    "lower_case_tokens_changed": "lower case: tokens changed",
-    "lower_case_types_changed": "lower case: distinct tokens changed",
-    "lower_case_examples": "lower case: the most frequent changes",
     "marks": "marks of texts and paragraphs among the tokens",
     "vocabulary_size": "size of the vocabulary, with the rare-word symbol",
     "vocabulary": "hash of the vocabulary",
     "vocabulary_scope": "words are counted over",
-    "rare_threshold": "a word is rare when seen at most this often (None: the most frequent words are kept)",
+    "rare_threshold": "a word is rare when seen at most this often (none: the size of the vocabulary was given)",
     "unused_tokens": "tokens behind test, in no split",
     "words_unseen_in_train": "words of the vocabulary that train does not have",
     "first": "place of its first token in the stream",
@@ -76,12 +68,37 @@ def write_corpus_table(directory: str | Path, rows: list[dict[str, str]]) -> Non
 
 
 def corpus_markdown(rows: list[dict[str, str]]) -> str:
-    """The table for the reader, with thousands separated, shares in percent and long hashes cut short."""
+    """The table for the reader, with thousands separated, shares in percent and long hashes cut short.
+
+    What each step of the mapping changed stands in a table of its own below.
+    """
+    cells = {row["quantity"]: row["ours"] for row in rows}
+    steps = [quantity.removesuffix(EXAMPLES) for quantity in cells if quantity.endswith(EXAMPLES)]
+    apart = {f"{step}{what}" for step in steps for what in (TOKENS_CHANGED, TYPES_CHANGED, SYMBOLS, EXAMPLES)}
     lines = [
         [_described(row["quantity"]), _readable(row["quantity"], row["ours"]), _readable(row["quantity"], row["paper"])]
         for row in rows
+        if row["quantity"] not in apart
     ]
-    return markdown_table(["quantity", "ours", "paper"], lines)
+    text = markdown_table(["quantity", "ours", "paper"], lines)
+    if steps:
+        changes = [
+            [
+                step.replace("_", " "),
+                _readable("", cells[step + TOKENS_CHANGED]),
+                _readable("", cells[step + TYPES_CHANGED]),
+                _listed(cells[step + EXAMPLES]),
+            ]
+            for step in steps
+        ]
+        header = ["mapped", "tokens changed", "distinct tokens changed", "most often"]
+        text += (
+            f"\nWhat the mapping changed, before rare words were mapped:\n\n{markdown_table(header, changes, left=4)}"
+        )
+    for step in steps:
+        if symbols := cells.get(step + SYMBOLS):
+            text += f"\nThe {step.replace('_', ' ')} by their form: {_listed(symbols)}.\n"
+    return text
 
 
 def _described(quantity: str) -> str:
@@ -94,12 +111,18 @@ def _described(quantity: str) -> str:
 def _readable(quantity: str, cell: str) -> str:
     if quantity.endswith("_rate") and cell:
         return f"{100 * float(cell):.2f} %"
-    if quantity.endswith(("_examples", "_symbols")) and cell not in ("", NONE):
-        # As code: to Markdown <year> is HTML. No token holds a space, so this splits where it should.
-        return ", ".join(as_code(re.sub(r"\((\d+)\)$", _separated, part)) for part in cell.split(BETWEEN))
     if quantity == "sha256" and cell:
         return f"{cell[:16]}…"
     return f"{int(cell):,}" if cell.isdecimal() else cell
+
+
+def _listed(cell: str) -> str:
+    """Several changes or symbols with their counts, as code: to Markdown <year> is HTML."""
+    if cell == NONE:
+        return cell
+    # No token holds a space, so this splits where it should.
+    parts = (re.fullmatch(r"(.*) \((\d+)\)", part) for part in cell.split(BETWEEN))
+    return ", ".join(f"{as_code(part[1])} {int(part[2]):,}" for part in parts)
 
 
 def as_code(text: str) -> str:
@@ -108,11 +131,9 @@ def as_code(text: str) -> str:
     return f"{fence} {text} {fence}" if "`" in text else f"{fence}{text}{fence}"
 
 
-def _separated(count: re.Match) -> str:
-    return f"({int(count[1]):,})"
-
-
 def _text(value: object) -> str:
     if isinstance(value, dict):
         return BETWEEN.join(f"{key} {part}" for key, part in value.items()) or NONE
-    return (BETWEEN.join(map(str, value)) or NONE) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return BETWEEN.join(map(str, value)) or NONE
+    return NONE if value is None else str(value)
