@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nplm.corpus.characters import clean
 from nplm.corpus.mapping import Mapping, change, read_mapping
-from nplm.corpus.proper_nouns import CaseCounts, read_proper_nouns, stem
+from nplm.corpus.proper_nouns import CaseCounts, Trait, read_proper_nouns, stem, traits
 from nplm.corpus.tokenize import TOKENIZERS
 from nplm.corpus.vocabulary import Vocabulary, read_vocabulary
 from nplm.errors import InputError
@@ -112,6 +112,6 @@ def explain_text(text: str, rules: Rules) -> Explanation:
 def _explained(token: str, rules: Rules) -> ExplainedToken:
     step, mapped = change(token, rules.mapping, rules.proper_nouns)
     evidence = ""
-    if rules.cases and (capitals := rules.cases.capitalised_inside[stem(token)]):
+    if rules.cases and traits(token) & Trait.WORD and (capitals := rules.cases.capitalised_inside[stem(token)]):
         evidence = f"{capitals:,} of {capitals + rules.cases.lower_case[stem(token)]:,}"
     return ExplainedToken(token, step, mapped, evidence, rules.vocabulary and rules.vocabulary.index.get(mapped, 0))
