@@ -1,4 +1,3 @@
-import bz2
 import gzip
 import lzma
 from collections import Counter
@@ -11,7 +10,7 @@ from nplm.corpus import text as text_module
 from nplm.corpus.text import REPLACED, read_pieces, zstd
 from nplm.errors import InputError
 
-PACK = {"gz": gzip.compress, "xz": lzma.compress, "zst": zstd.compress, "bz2": bz2.compress}
+PACK = {"gz": gzip.compress, "xz": lzma.compress, "zst": zstd.compress}
 
 
 def lines(path, **options):
@@ -44,7 +43,7 @@ def test_a_damaged_packed_file_is_named_in_one_line(tmp_path, ending, damage):
     else:
         del packed[-4 if damage == "cut" else 12 :]
     (tmp_path / "a.txt").write_bytes(packed)
-    with pytest.raises(InputError, match=r"a.txt: (the packed file is cut off or broken|cannot be read)") as error:
+    with pytest.raises(InputError, match=r"a.txt: the packed file is cut off or broken") as error:
         lines(tmp_path / "a.txt")
     assert "\n" not in str(error.value)
 
@@ -55,6 +54,7 @@ def test_a_damaged_packed_file_is_named_in_one_line(tmp_path, ending, damage):
         ("a.gz", b"plain text", r"a.gz: is no \.gz file"),
         ("a.zst", b"\x1f", r"a.zst: is no \.zst file"),
         ("a.txt", b"\x1f\x9d\x90text", r"a.txt: is packed \(\.Z\)"),
+        ("a.txt", b"BZh91AY&SY...", r"a.txt: is packed \(\.bz2\)"),
         ("a.txt", b"PK\x03\x04text", r"a.txt: is packed \(\.zip\)"),
         ("a.gz", gzip.compress(b""), "a.gz: is empty"),
         ("a.gz", gzip.compress(b"a\nb\xff"), r"a.gz:2: byte 3 \(0xff\) is not UTF-8"),

@@ -6,7 +6,6 @@ byte-order mark U+FEFF, which files that were joined carry inside. So no token e
 tokens written with single spaces between them are read back as they were.
 """
 
-import bz2
 import codecs
 import gzip
 import lzma
@@ -39,7 +38,7 @@ PACKED: dict[str, tuple[bytes, Callable[[BinaryIO], BinaryIO] | None]] = {
     ".gz": (b"\x1f\x8b", gzip.open),
     ".xz": (b"\xfd7zXZ\0", lzma.open),
     ".zst": (b"\x28\xb5\x2f\xfd", zstd.open),
-    ".bz2": (b"BZh", bz2.open),
+    ".bz2": (b"BZh91AY&SY", None),
     ".Z": (b"\x1f\x9d", None),
     ".zip": (b"PK\x03\x04", None),
     ".7z": (b"7z\xbc\xaf\x27\x1c", None),
@@ -61,7 +60,7 @@ def read_pieces(
 ) -> Iterator[Piece]:
     """The text of a file, line by line, in memory that is bounded by the longest token and not the longest line.
 
-    A file packed with gzip, xz, Zstandard or bzip2 is unpacked on the way. A byte-order mark at the start is dropped;
+    A file packed with gzip, xz or Zstandard is unpacked on the way. A byte-order mark at the start is dropped;
     the last line needs no line end. With `bad_bytes` "replace", U+FFFD stands for what is not in the encoding, and
     `counts[REPLACED]` grows by the number of these.
     Raises InputError when the file is missing, empty or broken, is not in its encoding or holds a NUL character.
@@ -105,7 +104,9 @@ def _decoded_blocks(path: Path, encoding: str, bad_bytes: str, counts: Counter[s
     decoder = new_decoder("nplm.replace" if bad_bytes == "replace" else "strict")
     line_ends = IncrementalNewlineDecoder(None, translate=True)
     bytes_before = lines_before = 0
+    start = b""
     for block in _byte_blocks(path):
+        start = start or block[:2]
         state = decoder.getstate()
         replaced_before = _replaced.total()
         try:
@@ -118,7 +119,7 @@ def _decoded_blocks(path: Path, encoding: str, bad_bytes: str, counts: Counter[s
             text, at, what = _until_bad(decoder, block)
             line = 1 + lines_before + line_ends.decode(text, final=True).count("\n")
             what = what.format(encoding=encoding.upper())
-            raise InputError(f"{path}:{line}: byte {bytes_before + at} {what}; {_remedy(path, encoding)}") from None
+            raise InputError(f"{path}:{line}: byte {bytes_before + at} {what}; {_remedy(start, encoding)}") from None
         text, characters_replaced = BAD_CHARACTER.subn("\ufffd", text)
         counts[REPLACED] += _replaced.total() - replaced_before + characters_replaced
         text = line_ends.decode(text, final=not block)
@@ -147,8 +148,7 @@ def _until_bad(decoder: codecs.IncrementalDecoder, block: bytes) -> tuple[str, i
     raise AssertionError("only a block that holds a bad byte is to be given")
 
 
-def _remedy(path: Path, encoding: str) -> str:
-    start = next(_byte_blocks(path))[:2]
+def _remedy(start: bytes, encoding: str) -> str:
     if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and not encoding.lower().startswith("utf-16"):
         return "this looks like UTF-16: state that encoding (encoding: utf-16, or --encoding)"
     return "state the right encoding (encoding: ..., or --encoding), or have such bytes replaced (bad_bytes: replace)"
@@ -191,5 +191,5 @@ def _byte_blocks(path: Path) -> Iterator[bytes]:
         raise InputError(f"{path}: no such file; correct the path") from None
     except (EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: the packed file is cut off or broken ({error}); get it anew") from None
-    except OSError as error:  # bz2 has no exception of its own
-        raise InputError(f"{path}: cannot be read ({error.strerror or error}); give a readable file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); give a readable file") from None

@@ -17,7 +17,7 @@ from nupunkt import sent_tokenize
 
 CLOSING = "])}>\"'»”’"
 """what may stand between the last full stop of a sentence and its end; as in NLTK's pattern"""
-FINAL_STOP = re.compile(rf"(.*[^.])?(\.[{re.escape(CLOSING)} ]*)", re.DOTALL)
+FINAL_STOP = re.compile(rf"(.*[^.])?(\.[{re.escape(CLOSING)}]*)", re.DOTALL)
 LONGEST_CHUNK = 1000
 """a longer chunk is a sentence of its own: it is no language, and nupunkt takes quadratic time on some of them"""
 BORDER = "\ue000"
@@ -33,7 +33,7 @@ def split_sentences(texts: list[str]) -> list[list[str]]:
 
     The tokens of a sentence are those of NLTK: do n't, `` quoted '', a full stop at the end. They differ only where
     quotation marks stand apart: '' opens a quotation at the start of a sentence as at the start of any other chunk, and
-    the last full stop is split off before a " that stands alone.
+    a " that stands alone after the last full stop closes one.
     """
     sentences = [[_without_final_stop(chunks) for chunks in _sentences(text)] for text in texts]
     tokens = _known.learn({chunk for text in sentences for chunks, _ in text for chunk in chunks})
@@ -54,7 +54,7 @@ def _without_final_stop(chunks: list[str]) -> tuple[list[str], tuple[str, ...]]:
     last = len(chunks) - 1
     while last > 0 and not chunks[last].strip(CLOSING):
         last -= 1
-    if end := FINAL_STOP.fullmatch(" ".join(chunks[last:])):
+    if end := FINAL_STOP.fullmatch("".join(chunks[last:])):
         return [*chunks[:last], end[1]] if end[1] else chunks[:last], _stop_tokens(end[2])
     return chunks, ()
 
