@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -116,7 +116,7 @@ def read_passages(
 
 
 def tokenize(
-    files: Iterable[Path],
+    files: Sequence[Path],
     output: str | Path,
     source: str = "text",
     tokenizer: str = "spaces",
@@ -218,20 +218,21 @@ def _in_order(
         results = ((batch, partial(work, [passage.text for _, passage in batch])) for batch in batches)
     else:
         results = _results_in_order(batches, work, processes)
-    for batch, result in results:
-        try:
-            sentences, changed = result()
-        except BadText as bad:
-            number, what = bad.args
-            file, passage = batch[number]
-            raise InputError(f"{file}:{passage.line}: {what}") from None
-        except BrokenProcessPool:
-            raise InputError(
-                "a process that tokenises was ended from outside, most likely for lack of memory; lower --processes"
-            ) from None
-        changes.update(changed)
-        for (file, passage), lines in zip(batch, sentences, strict=True):
-            yield file, passage, lines
+    try:
+        for batch, result in results:
+            try:
+                sentences, changed = result()
+            except BadText as bad:
+                number, what = bad.args
+                file, passage = batch[number]
+                raise InputError(f"{file}:{passage.line}: {what}") from None
+            changes.update(changed)
+            for (file, passage), lines in zip(batch, sentences, strict=True):
+                yield file, passage, lines
+    except BrokenProcessPool:
+        raise InputError(
+            "a process that tokenises was ended from outside, most likely for lack of memory; lower --processes"
+        ) from None
 
 
 def _results_in_order(batches: Iterator[list[Placed]], work: Work, processes: int) -> Iterator[Finished]:
