@@ -51,7 +51,8 @@ def measure_classes(number: int, files: argparse.Namespace, directory: Path) -> 
     """One row for each step with this number of classes, with the perplexity that it reached."""
     classes, likelihood, model, scores = (directory / name for name in ("classes", "likelihood", "model", "scores"))
     split, fitted = ["--train", files.train], ["--output", model]
-    clustering = ["--classes", number, "--seed", files.seed, "--output", classes, "--likelihood", likelihood]
+    clustering = ["--classes", number, "--seed", files.seed, "--annealing-sweeps", files.annealing_sweeps]
+    clustering += ["--output", classes, "--likelihood", likelihood]
     rows = {
         "cluster-words": measure("cluster-words", *split, "--vocabulary", files.vocabulary, *clustering),
         "fit-class-ngram": measure(
@@ -86,6 +87,7 @@ def main() -> None:
     for name in ("train", "valid", "vocabulary", "output"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--classes", type=int, nargs="+", default=[150, 200, 500, 1000, 2000])
+    parser.add_argument("--annealing-sweeps", type=int, default=40)
     parser.add_argument("--seed", type=int, default=2003)
     files = parser.parse_args()
     rows = []
