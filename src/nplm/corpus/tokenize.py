@@ -1,5 +1,6 @@
 """From a corpus to tokens.txt: one sentence a line, tokens separated by single spaces, marks as tokens of their own."""
 
+import gc
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -197,7 +198,11 @@ def _sentences(tokenizer: str, characters: str, texts: list[str]) -> tuple[list[
     changes: Counter[str] = Counter()
     if characters == "clean":
         texts = [clean(text, changes) for text in texts]
-    sentences = TOKENIZERS[tokenizer](texts)
+    gc.disable()  # so many lists are made, and none in a cycle, that looking for cycles takes a third of the time
+    try:
+        sentences = TOKENIZERS[tokenizer](texts)
+    finally:
+        gc.enable()
     for number, lines in enumerate(sentences):
         for line in lines:
             if "<" in line and (symbol := RESERVED.search(line)):

@@ -10,7 +10,7 @@ last full stop. So that stop is dealt with first, and then the tokens of a chunk
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 
 from nltk.tokenize import NLTKWordTokenizer
 from nupunkt import sent_tokenize
@@ -36,17 +36,19 @@ def split_sentences(texts: list[str]) -> list[list[str]]:
     a " that stands alone after the last full stop closes one.
     """
     sentences = [[_without_final_stop(chunks) for chunks in _sentences(text)] for text in texts]
-    tokens = _known.learn({chunk for text in sentences for chunks, _ in text for chunk in chunks})
+    tokens = _known.learn(set(chain.from_iterable(chunks for text in sentences for chunks, _ in text)))
     return [[" ".join([*map(tokens.__getitem__, chunks), *stop]) for chunks, stop in text] for text in sentences]
 
 
 def _sentences(text: str) -> Iterable[list[str]]:
     """The sentences of a text as chunks: what stands between white space."""
-    for is_long, chunks in groupby(text.split(), key=lambda chunk: len(chunk) > LONGEST_CHUNK):
-        if is_long:
-            yield from ([chunk] for chunk in chunks)
-        else:
-            yield from map(str.split, sent_tokenize(" ".join(chunks)))
+    all_chunks = text.split()
+    if max(map(len, all_chunks), default=0) <= LONGEST_CHUNK:
+        return map(str.split, sent_tokenize(" ".join(all_chunks)))
+    sentences: list[list[str]] = []
+    for is_long, chunks in groupby(all_chunks, key=lambda chunk: len(chunk) > LONGEST_CHUNK):
+        sentences += ([chunk] for chunk in chunks) if is_long else map(str.split, sent_tokenize(" ".join(chunks)))
+    return sentences
 
 
 def _without_final_stop(chunks: list[str]) -> tuple[list[str], tuple[str, ...]]:
