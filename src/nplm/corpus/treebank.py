@@ -47,7 +47,10 @@ def _sentences(text: str) -> Iterable[list[str]]:
         return map(str.split, sent_tokenize(" ".join(all_chunks)))
     sentences: list[list[str]] = []
     for is_long, chunks in groupby(all_chunks, key=lambda chunk: len(chunk) > LONGEST_CHUNK):
-        sentences += ([chunk] for chunk in chunks) if is_long else map(str.split, sent_tokenize(" ".join(chunks)))
+        if is_long:
+            sentences += ([chunk] for chunk in chunks)
+        else:
+            sentences += map(str.split, sent_tokenize(" ".join(chunks)))
     return sentences
 
 
