@@ -62,3 +62,14 @@ def test_files_are_named_by_folders_and_globs(folder):
     snakemake(folder, "results/tiny/tokens.txt")
     lines = (folder / "results/tiny/tokens.txt").read_text().splitlines()
     assert [line for line in lines if line.startswith("from")] == ["from a.txt"] * 150 + ["from b.txt"] * 150
+
+
+def test_a_corpus_may_have_more_files_than_a_command_line_holds(folder):
+    texts = folder / "texts of one newswire"
+    texts.mkdir()
+    for number in range(1200):
+        (texts / f"{'a long name of a file ' * 5}{number:04}.txt").write_text(f"text {number}\n")
+    corpus = {**yaml.safe_load(CONFIG)["experiments"]["tiny"]["corpus"], "path": [str(texts)]}
+    write_config(folder, corpus=corpus)
+    snakemake(folder, "results/tiny/tokens.txt")
+    assert json.loads((folder / "results/tiny/tokens.json").read_text())["texts"] == 1200

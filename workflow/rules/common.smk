@@ -132,11 +132,12 @@ def corpus_files(wildcards):
 
 
 def tokenization_options(wildcards):
+    """What is read, and how; folders and globs by their own names, for a command line holds only so many files."""
     corpus = experiment(wildcards)["corpus"]
     if corpus["source"] == "brown":
-        return options(source="brown", marks=corpus["marks"])
+        return options(input=corpus_files(wildcards), source="brown", marks=corpus["marks"])
     names = ("source", "encoding", "bad_bytes", "documents", "characters", "tokenizer", "marks")
-    return options(**{name: corpus.get(name) for name in names})
+    return options(input=corpus["path"], **{name: corpus.get(name) for name in names})
 
 
 def mapping_options(wildcards):

@@ -44,10 +44,9 @@ rule tokenize_corpus:
     threads: 4
     params:
         code=code_of("nplm.cli.corpus", "tokenize_corpus"),
-        files=lambda wildcards, input: options(input=list(input.files)),
         options=tokenization_options,
     shell:
-        "nplm tokenize-corpus {params.files} {params.options} --processes {threads}"
+        "nplm tokenize-corpus {params.options} --processes {threads}"
         " --output {output.tokens:q} --record {output.record:q} 2>&1 | tee {log:q}"
 
 
