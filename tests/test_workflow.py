@@ -192,6 +192,7 @@ def test_a_changed_learning_rate_reruns_training_and_what_follows(finished, chan
         "tabulate_gains",
         "plot_gains",
         "plot_training_time",
+        "tabulate_trainings",
         "tabulate_neighbours",
         "tabulate_word_classes",
         "plot_feature_map",
