@@ -84,7 +84,11 @@ class Workspace:
         return (self.directory / "snakemake.txt").read_text()
 
     def read(self, path: str) -> str:
-        return (self.directory / path).read_text()
+        """A file's text, empty while it is not there: Snakemake removes a log before the next attempt."""
+        try:
+            return (self.directory / path).read_text()
+        except FileNotFoundError:
+            return ""
 
     def change_profile(self, **train_nplm: object) -> None:
         """Two ranks, one on each node of the cluster, and these resources of the rule train_nplm."""
