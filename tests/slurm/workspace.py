@@ -127,8 +127,8 @@ class Workspace:
     def checkpoints(self) -> list[Path]:
         return list(self.directory.glob("results/tiny/checkpoints/MLP9/*/checkpoint.safetensors"))
 
-    def failed_job_logs(self) -> list[str]:
-        """What the failed jobs of the training said, oldest first; SLURM's log of a job that ended well is removed."""
+    def job_logs(self) -> list[str]:
+        """What the jobs of the training said, oldest first; SLURM's log of a job that ended well is removed."""
         return [
             path.read_text() for path in sorted(self.directory.glob(".snakemake/slurm_logs/rule_train_nplm/**/*.log"))
         ]
