@@ -169,6 +169,7 @@ def main() -> None:
                     "update_tokens_per_second": round(K / ours),
                     "plain_tokens_per_second": round(K / plain_seconds) if plain_seconds else "",
                     "share_of_products_rate": round(floor / ours, 3),
+                    "share_of_plain_products_rate": round(floor_plain / ours, 3),
                     "times_plain_pytorch": round(plain_seconds / ours, 2) if plain_seconds else "",
                     "times_our_float32": round(seconds["ours", "float32"] / ours, 2),
                     "processor": torch.cuda.get_device_name() if device == "cuda" else processor(),

@@ -25,8 +25,8 @@ WAYS = {
 BUSY = "while True: pass"
 
 
-def median_update(ranks_expected: int, threads: int, precision: str, updates: int) -> float:
-    """Median seconds of an update of MLP9 in this process."""
+def median_update(ranks_expected: int, threads: int, precision: str, updates: int) -> float | None:
+    """Median seconds of an update of MLP9 in this process, the first of its ranks; None in the others."""
     import torch
 
     from nplm.neural.kernels import set_threads
@@ -47,7 +47,7 @@ def median_update(ranks_expected: int, threads: int, precision: str, updates: in
         network.forward(contexts, words)
         network.update(1e-3, 1e-4)
         seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds[3:]) if ranks.rank == 0 else 0.0
+    return statistics.median(seconds[3:]) if ranks.rank == 0 else None
 
 
 def run(way: str, precision: str, updates: int) -> float:
@@ -58,7 +58,7 @@ def run(way: str, precision: str, updates: int) -> float:
     runner = [sys.executable, "-m", "mpi4py"] if ranks > 1 else [sys.executable]
     command = [*launch, *runner, __file__, "--one", str(ranks), str(threads), precision, str(updates)]
     output = subprocess.run(command, env={**clean, **environment}, capture_output=True, text=True, check=True).stdout
-    return max(map(float, output.split()))
+    return float(output)
 
 
 def main() -> None:
@@ -70,7 +70,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.one:
         ranks, threads, precision, updates = arguments.one
-        print(median_update(int(ranks), int(threads), precision, int(updates)))
+        seconds = median_update(int(ranks), int(threads), precision, int(updates))
+        print("" if seconds is None else seconds)
         return
 
     from nplm.files import write_csv
