@@ -444,7 +444,7 @@ def write_report_page(
     from nplm.report.html import html_page
     from nplm.report.mixture_table import mixture_weights_markdown, read_mixture_weights
     from nplm.report.provenance import provenance_markdown
-    from nplm.report.table import corpora, read_table
+    from nplm.report.table import corpora, has_paper, read_table
     from nplm.report.table_formats import extra_markdown, table_markdown, table_title
     from nplm.report.trainings import read_trainings, trainings_markdown
     from nplm.report.word_classes import read_word_classes, word_classes_markdown
@@ -464,7 +464,9 @@ def write_report_page(
         "Summary": page.summary_markdown(experiment, rows, extra_rows, intervals)
         + (f"\n{note}" if (note := page.training_note(record["training"])) else ""),
         table_title(rows): section(table_markdown(experiment, rows), table),
-        "What the paper's table lacks": section(extra_markdown(experiment, rows, extra_rows), extra),
+        "What the paper's table lacks": section(extra_markdown(experiment, rows, extra_rows), extra)
+        if has_paper(rows)
+        else "",
         "Figures": page.figures_markdown(figure or [], caption or [], output),
         "Words with similar features": section(neighbours_markdown(read_neighbours(neighbours)), neighbours)
         if neighbours

@@ -64,7 +64,8 @@ def read_corpus_table(path: str | Path) -> list[dict[str, str]]:
 def write_corpus_table(directory: str | Path, rows: list[dict[str, str]]) -> None:
     """Write corpus.csv and corpus.md."""
     write_csv(Path(directory) / "corpus.csv", rows, COLUMNS)
-    write_text(Path(directory) / "corpus.md", "# Corpus, ours beside the paper's\n\n" + corpus_markdown(rows))
+    title = "Corpus, ours beside the paper's" if any(row["paper"] for row in rows) else "Corpus"
+    write_text(Path(directory) / "corpus.md", f"# {title}\n\n{corpus_markdown(rows)}")
 
 
 def corpus_markdown(rows: list[dict[str, str]]) -> str:
@@ -75,12 +76,13 @@ def corpus_markdown(rows: list[dict[str, str]]) -> str:
     cells = {row["quantity"]: row["ours"] for row in rows}
     steps = [quantity.removesuffix(EXAMPLES) for quantity in cells if quantity.endswith(EXAMPLES)]
     apart = {f"{step}{what}" for step in steps for what in (TOKENS_CHANGED, TYPES_CHANGED, SYMBOLS, EXAMPLES)}
+    columns = ["ours", "paper"] if any(row["paper"] for row in rows) else ["ours"]
     lines = [
-        [_described(row["quantity"]), _readable(row["quantity"], row["ours"]), _readable(row["quantity"], row["paper"])]
+        [_described(row["quantity"]), *(_readable(row["quantity"], row[column]) for column in columns)]
         for row in rows
         if row["quantity"] not in apart
     ]
-    text = markdown_table(["quantity", "ours", "paper"], lines)
+    text = markdown_table(["quantity", *columns], lines)
     if steps:
         changes = [
             [

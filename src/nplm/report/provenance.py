@@ -46,7 +46,7 @@ def git_state(repository: str | Path) -> dict[str, object]:
             return None
         return done.stdout.strip() if done.returncode == 0 else None
 
-    changes = git("status", "--porcelain", "--", ":/", ":(top,exclude)reports")
+    changes = git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)reports")
     return {"commit": git("rev-parse", "HEAD"), "dirty": None if changes is None else bool(changes)}
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 from nplm.files import read_csv, write_csv, write_text
 from nplm.report.history import chosen_epoch
@@ -51,7 +52,7 @@ def _row(network: str, epochs: Sequence[Row]) -> Row:
     best = epochs[int(chosen["epoch"]) - 1]
     seconds = sum(float(epoch["seconds_training"]) for epoch in epochs)
     communication = sum(float(epoch.get("seconds_communication") or 0) for epoch in epochs)
-    rates = sorted(float(epoch["tokens_per_second"]) for epoch in epochs)
+    rate = median(float(epoch["tokens_per_second"]) for epoch in epochs)
     memory = [float(epoch["peak_memory_mb"]) for epoch in epochs if epoch.get("peak_memory_mb")]
     return {
         "network": network,
@@ -62,7 +63,7 @@ def _row(network: str, epochs: Sequence[Row]) -> Row:
         "valid_ppl": f"{float(best['valid_perplexity']):.2f}",
         "seconds": f"{seconds:.0f}",
         "communication": f"{100 * communication / seconds:.1f}",
-        "tokens_per_second": f"{rates[len(rates) // 2]:.0f}",
+        "tokens_per_second": f"{rate:.0f}",
         "peak_memory_mb": f"{max(memory):.0f}" if memory else "",
     }
 
