@@ -49,6 +49,7 @@ def test_with_a_mapping_the_mapped_tokens_are_encoded(folder):
 
     write_config(folder, mapping={**mapping, "proper_noun_thresholds": {"share": 0.9}}, **blocks)
     assert planned(folder, CARD) == {"map_tokens", "build_vocabulary", "encode_corpus"}
+    assert "--share 0.9" in snakemake(folder, CARD, "--dry-run", "--printshellcmds")
     write_config(folder, mapping=mapping, **{**blocks, "splits": {**blocks["splits"], "valid": 80}})
     assert planned(folder, CARD) == {"encode_corpus"}
 

@@ -142,7 +142,8 @@ def tokenization_options(wildcards):
 
 def mapping_options(wildcards):
     mapping = dict(experiment(wildcards)["mapping"])
-    return options(**{**mapping, **mapping.pop("proper_noun_thresholds", {})})
+    thresholds = mapping.pop("proper_noun_thresholds", {})
+    return options(**mapping, **thresholds)
 
 
 def final_tokens(wildcards):
