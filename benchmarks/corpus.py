@@ -19,9 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from ngram import cpu
-
 from nplm.files import write_csv
+from nplm.report.provenance import processor
 
 STEPS = {
     "tokenize-corpus": "--input {corpus} --source {source} --documents {documents} --tokenizer {tokenizer} "
@@ -96,7 +95,7 @@ def main() -> None:
             "tokens_per_second": round(tokens / row["seconds"]),
             "peak_megabytes": round(row["peak_megabytes"]),
             "tokenizer": arguments.tokenizer,
-            "machine": cpu(),
+            "machine": processor(),
             "cores": os.cpu_count(),
             "load_average": round(os.getloadavg()[0], 2),
             "python": platform.python_version(),

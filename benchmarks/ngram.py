@@ -20,6 +20,7 @@ import numpy as np
 
 from nplm.files import write_csv
 from nplm.ngram import deleted_interpolation, kneser_ney
+from nplm.report.provenance import processor
 from nplm.scores import score
 from nplm.streams import read_split
 
@@ -58,21 +59,12 @@ def row(model: str, step: str, tokens: int, started: tuple[float, float]) -> dic
         "tokens_per_second": round(tokens / seconds),
         "tokens_per_cpu_second": round(tokens / cpu_seconds),
         "peak_megabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        "machine": cpu(),
+        "machine": processor(),
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 2),
         "python": platform.python_version(),
         "numpy": np.__version__,
     }
-
-
-def cpu() -> str:
-    """The processor's name, as the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(": ")[1] for line in lines if line.startswith("model name")), platform.processor())
 
 
 def main() -> None:

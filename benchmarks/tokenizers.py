@@ -30,6 +30,7 @@ from nplm.corpus.paths import brown_files
 from nplm.corpus.text import read_pieces
 from nplm.corpus.tokenize import split_brown, tokenize
 from nplm.files import write_csv
+from nplm.report.provenance import processor
 
 Split = Callable[[list[str]], Iterator[list[list[str]]]]
 """Paragraphs -> of each, its sentences as lists of tokens"""
@@ -253,13 +254,6 @@ def main() -> None:
         "python": platform.python_version(),
     }
     write_csv(arguments.output, [{**dict.fromkeys(rows[0]), **row, **machine} for row in rows], [*rows[0], *machine])
-
-
-def processor() -> str:
-    """The processor's name, where the system tells it."""
-    information = Path("/proc/cpuinfo")
-    names = re.findall(r"model name\s*: (.*)", information.read_text()) if information.exists() else []
-    return names[0] if names else platform.machine()
 
 
 if __name__ == "__main__":

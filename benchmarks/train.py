@@ -15,7 +15,6 @@ operations of (a)'s count per second. Column products_plain_gflops has (a) in th
 import argparse
 import csv
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -31,6 +30,7 @@ from nplm.neural.kernels import set_threads
 from nplm.neural.network import Shape, initial_parameters
 from nplm.neural.output_parallel import PRECISIONS, OutputParallel
 from nplm.neural.ranks import connect
+from nplm.report.provenance import processor
 
 SHAPES = {
     "MLP1": Shape(17905, 5, 50, 60, True),
@@ -99,13 +99,6 @@ def interleaved_medians(work: dict, repeats: int, device: str) -> dict:
             if repeat >= 0:
                 seconds[name].append(time.perf_counter() - start)
     return {name: statistics.median(values) for name, values in seconds.items()}
-
-
-def processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor()
 
 
 def main() -> None:

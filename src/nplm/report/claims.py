@@ -13,10 +13,10 @@ from pathlib import Path
 import yaml
 
 from nplm.errors import InputError
-from nplm.files import read_csv, read_text, write_csv, write_text
+from nplm.files import read_csv, read_text
 from nplm.report.configuration import streams_of
 from nplm.report.history import Epochs, chosen_epoch
-from nplm.report.markdown import bullets, markdown_table
+from nplm.report.markdown import bullets, markdown_table, write_csv_and_markdown
 from nplm.report.table import NOT_RUN, Row, corpora, lowest_on_validation, whose
 from nplm.significance import Comparisons, Interval
 
@@ -249,8 +249,7 @@ def read_ledger(path: str | Path) -> list[Row]:
 
 def write_ledger(directory: str | Path, ledger: list[Row]) -> None:
     """Write claims.csv and claims.md."""
-    write_csv(Path(directory) / "claims.csv", ledger, COLUMNS)
-    write_text(Path(directory) / "claims.md", f"# {claims_title(ledger)}\n\n{claims_markdown(ledger)}")
+    write_csv_and_markdown(Path(directory) / "claims", claims_title(ledger), ledger, COLUMNS, claims_markdown)
 
 
 def claims_title(ledger: Sequence[Row]) -> str:

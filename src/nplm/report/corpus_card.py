@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from nplm.errors import InputError
-from nplm.files import read_csv, write_csv, write_text
-from nplm.report.markdown import markdown_table
+from nplm.files import read_csv
+from nplm.report.markdown import markdown_table, write_csv_and_markdown
 
 COLUMNS = ("quantity", "ours", "paper")
 NONE = "none"
@@ -63,9 +63,8 @@ def read_corpus_table(path: str | Path) -> list[dict[str, str]]:
 
 def write_corpus_table(directory: str | Path, rows: list[dict[str, str]]) -> None:
     """Write corpus.csv and corpus.md."""
-    write_csv(Path(directory) / "corpus.csv", rows, COLUMNS)
     title = "Corpus, ours beside the paper's" if any(row["paper"] for row in rows) else "Corpus"
-    write_text(Path(directory) / "corpus.md", f"# {title}\n\n{corpus_markdown(rows)}")
+    write_csv_and_markdown(Path(directory) / "corpus", title, rows, COLUMNS, corpus_markdown)
 
 
 def corpus_markdown(rows: list[dict[str, str]]) -> str:

@@ -8,8 +8,8 @@ import numpy as np
 from nplm.arrays import read_arrays, require_same_vocabulary
 from nplm.corpus.vocabulary import SPECIAL_SYMBOLS, Vocabulary
 from nplm.errors import InputError
-from nplm.files import read_csv, write_csv, write_text
-from nplm.report.markdown import bullets, markdown_table
+from nplm.files import read_csv
+from nplm.report.markdown import bullets, markdown_table, write_csv_and_markdown
 
 COLUMNS = ("model", "word", "count", "rank", "neighbour", "neighbour_count", "cosine")
 LEAST_COUNT = 50
@@ -90,9 +90,9 @@ def _special(vocabulary: Vocabulary) -> np.ndarray:
 
 def write_neighbours(directory: str | Path, rows: list[dict[str, object]]) -> None:
     """Write neighbours.csv and neighbours.md."""
-    write_csv(Path(directory) / "neighbours.csv", rows, COLUMNS)
-    text = neighbours_markdown([{column: str(cell) for column, cell in row.items()} for row in rows])
-    write_text(Path(directory) / "neighbours.md", f"# Words with similar features\n\n{text}")
+    write_csv_and_markdown(
+        Path(directory) / "neighbours", "Words with similar features", rows, COLUMNS, neighbours_markdown
+    )
 
 
 def read_neighbours(path: str | Path) -> list[dict[str, str]]:

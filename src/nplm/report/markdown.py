@@ -1,6 +1,22 @@
 """Tables in Markdown that read well as plain text too."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from nplm.files import write_csv, write_text
+
+
+def write_csv_and_markdown(
+    path: str | Path,
+    title: str,
+    rows: Sequence[dict[str, object]],
+    columns: Iterable[str],
+    markdown: Callable[[list[dict[str, str]]], str],
+) -> None:
+    """Write rows to `path`.csv, and under a title to `path`.md as `markdown` shows them, every cell being text."""
+    write_csv(f"{path}.csv", rows, columns)
+    text = markdown([{column: str(cell) for column, cell in row.items()} for row in rows])
+    write_text(f"{path}.md", f"# {title}\n\n{text}")
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from nplm.files import read_csv, write_csv, write_text
+from nplm.files import read_csv
 from nplm.mixture import Mixture
-from nplm.report.markdown import bullets, markdown_table
+from nplm.report.markdown import bullets, markdown_table, write_csv_and_markdown
 
 COLUMNS = ("mixture", "kind", "bin", "frequency_lowest", "frequency_highest", "tokens", "component", "weight")
 POOLED = "pooled"
@@ -48,9 +48,9 @@ def read_mixture_weights(path: str | Path) -> list[dict[str, str]]:
 
 def write_mixture_weights(directory: str | Path, rows: list[Row]) -> None:
     """Write mixture_weights.csv and mixture_weights.md."""
-    write_csv(Path(directory) / "mixture_weights.csv", rows, COLUMNS)
-    text = mixture_weights_markdown([{column: str(cell) for column, cell in row.items()} for row in rows])
-    write_text(Path(directory) / "mixture_weights.md", f"# Weights of the mixtures\n\n{text}")
+    write_csv_and_markdown(
+        Path(directory) / "mixture_weights", "Weights of the mixtures", rows, COLUMNS, mixture_weights_markdown
+    )
 
 
 def mixture_weights_markdown(rows: list[dict[str, str]]) -> str:

@@ -50,19 +50,24 @@ def git_state(repository: str | Path) -> dict[str, object]:
     return {"commit": git("rev-parse", "HEAD"), "dirty": None if changes is None else bool(changes)}
 
 
-def machine() -> dict[str, object]:
-    """Processor, cores, memory and operating system."""
+def processor() -> str:
+    """The processor's name, as the system tells it."""
     try:
         cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         cpuinfo = ""
     model = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
+    return model[1] if model else platform.machine()
+
+
+def machine() -> dict[str, object]:
+    """Processor, cores, memory and operating system."""
     try:
         system = platform.freedesktop_os_release()["PRETTY_NAME"]
     except OSError:
         system = f"{platform.system()} {platform.release()}"
     return {
-        "processor": model[1] if model else platform.machine(),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "system": system,

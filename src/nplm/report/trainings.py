@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from nplm.files import read_csv, write_csv, write_text
+from nplm.files import read_csv
 from nplm.report.history import chosen_epoch
-from nplm.report.markdown import markdown_table
+from nplm.report.markdown import markdown_table, write_csv_and_markdown
 
 COLUMNS = (
     "network",
@@ -80,8 +80,7 @@ def read_trainings(path: str | Path) -> list[Row]:
 
 def write_trainings(directory: str | Path, rows: Sequence[Row]) -> None:
     """Write trainings.csv and trainings.md."""
-    write_csv(Path(directory) / "trainings.csv", rows, COLUMNS)
-    write_text(Path(directory) / "trainings.md", f"# Trainings\n\n{trainings_markdown(rows)}")
+    write_csv_and_markdown(Path(directory) / "trainings", "Trainings", rows, COLUMNS, trainings_markdown)
 
 
 def trainings_markdown(rows: Sequence[Row]) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from nplm.errors import InputError
-from nplm.files import read_csv, write_csv, write_text
+from nplm.files import read_csv
 from nplm.ngram.classes import WordClasses, readable_classes
-from nplm.report.markdown import bullets, markdown_table
+from nplm.report.markdown import bullets, markdown_table, write_csv_and_markdown
 from nplm.report.table import Row, lowest_on_validation
 
 COLUMNS = ["classes", "class", "size", "tokens", "words"]
@@ -40,9 +40,7 @@ def class_rows(table: WordClasses, number: int) -> list[dict[str, object]]:
 
 def write_word_classes(directory: str | Path, rows: Sequence[dict[str, object]]) -> None:
     """Write word_classes.csv and word_classes.md."""
-    write_csv(Path(directory) / "word_classes.csv", rows, COLUMNS)
-    text = word_classes_markdown([{column: str(cell) for column, cell in row.items()} for row in rows])
-    write_text(Path(directory) / "word_classes.md", f"# Word classes\n\n{text}")
+    write_csv_and_markdown(Path(directory) / "word_classes", "Word classes", rows, COLUMNS, word_classes_markdown)
 
 
 def read_word_classes(path: str | Path) -> list[dict[str, str]]:
