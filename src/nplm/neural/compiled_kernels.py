@@ -5,8 +5,7 @@ from llvmlite import ir
 from numba import njit, prange, types
 from numba.extending import intrinsic
 
-# Multiplications may be fused with additions; infinities and NaN keep their meaning in the maxima, which are taken over
-# integers.
+# Multiplications may be fused with additions.
 CONTRACT = {"contract", "nsz"}
 
 LOG2_E = np.float32(1.4426950408889634)
@@ -37,54 +36,22 @@ def _widen(bits):
 
 
 @njit(inline="always")
-def _narrow(x):
-    """Round to the nearest bfloat16, ties to even."""
-    bits = _as_bits(x)
-    return np.uint16((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16))
+def _joined(high, low):
+    """The float32 that `nplm.neural.kernels.split` took apart."""
+    return _as_float((np.uint32(high) << np.uint32(16)) + np.uint32(np.int32(low)))
 
 
 @njit(inline="always")
 def _exp_bits(x):
-    """The bits of exp(x) for x <= 0; below -87 the smallest normal number, about 1e-38."""
-    t = max(x * LOG2_E, np.float32(-126.0))
+    """The bits of exp(x); below -87 those of the smallest normal number, 1e-38, above 88 those of 2^127, 1.7e38."""
+    t = min(max(x * LOG2_E, np.float32(-126.0)), np.float32(127.0))
     shifted = t + MAGIC
     r = t - (shifted - MAGIC)
     p = np.float32(1) + r * (P1 + r * (P2 + r * (P3 + r * (P4 + r * P5))))
     return _as_bits(p) + (_as_bits(shifted) << np.uint32(23))
 
 
-# The order of floats is that of their bits as signed integers, once the negative ones are mirrored.
-@njit(inline="always")
-def _mirror16(bits):
-    return np.int16(bits ^ ((bits >> np.int16(15)) & np.int16(0x7FFF)))
-
-
-@njit(inline="always")
-def _mirror32(bits):
-    return np.int32(bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
-
-
 # A share of the rows for each thread. A row takes several short loops, so that every one of them is vectorised.
-@njit(cache=True)
-def _raise_maximum_float32(Y, largest):
-    for j in range(Y.shape[0]):
-        row = Y[j].view(np.int32)
-        for k in range(Y.shape[1]):
-            largest[k] = max(largest[k], _mirror32(row[k]))
-
-
-@njit(parallel=True, cache=True)
-def column_maximum_float32(Y, maximum, shares):
-    rows, K = Y.shape
-    largest = np.full((shares, K), -(2**31), np.int32)
-    for share in prange(shares):
-        _raise_maximum_float32(Y[rows * share // shares : rows * (share + 1) // shares], largest[share])
-    for k in range(K):
-        for share in range(1, shares):
-            largest[0, k] = max(largest[0, k], largest[share, k])
-        maximum[k] = _as_float(np.uint32(_mirror32(largest[0, k])))
-
-
 @njit(cache=True, fastmath=CONTRACT)
 def _add_exponentials_float32(Y, Q, sums):
     K = Y.shape[1]
@@ -109,26 +76,6 @@ def exponentials_float32(Y, Q, sums, shares):
         sums[k] = 0
         for share in range(shares):
             sums[k] += partial[share, k]
-
-
-@njit(cache=True)
-def _raise_maximum_bfloat16(Y, largest):
-    for j in range(Y.shape[0]):
-        row = Y[j].view(np.int16)
-        for k in range(Y.shape[1]):
-            largest[k] = max(largest[k], _mirror16(row[k]))
-
-
-@njit(parallel=True, cache=True)
-def column_maximum_bfloat16(Y, maximum, shares):
-    rows, K = Y.shape
-    largest = np.full((shares, K), -(2**15), np.int16)
-    for share in prange(shares):
-        _raise_maximum_bfloat16(Y[rows * share // shares : rows * (share + 1) // shares], largest[share])
-    for k in range(K):
-        for share in range(1, shares):
-            largest[0, k] = max(largest[0, k], largest[share, k])
-        maximum[k] = _widen(np.uint16(_mirror16(largest[0, k])))
 
 
 @njit(cache=True, fastmath=CONTRACT)
@@ -158,13 +105,13 @@ def exponentials_bfloat16(Y, Q, sums, shares):
 
 
 @njit(parallel=True, cache=True, fastmath=CONTRACT)
-def decay_and_add_bfloat16(master, change, decay, operand):
-    last = master.shape[1] - 1
-    for i in prange(master.shape[0]):
+def decay_and_add_bfloat16(high, low, change, decay):
+    last = high.shape[1] - 1
+    for i in prange(high.shape[0]):
         for j in range(last):
-            value = master[i, j] * decay + _widen(change[i, j])
-            master[i, j] = value
-            operand[i, j] = _narrow(value)
-        value = master[i, last] + _widen(change[i, last])
-        master[i, last] = value
-        operand[i, last] = _narrow(value)
+            bits = _as_bits(_joined(high[i, j], low[i, j]) * decay + _widen(change[i, j]))
+            high[i, j] = (bits + np.uint32(0x8000)) >> np.uint32(16)
+            low[i, j] = np.int16(bits)
+        bits = _as_bits(_joined(high[i, last], low[i, last]) + _widen(change[i, last]))
+        high[i, last] = (bits + np.uint32(0x8000)) >> np.uint32(16)
+        low[i, last] = np.int16(bits)

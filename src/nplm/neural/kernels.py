@@ -5,21 +5,29 @@ float64, or no OpenMP for numba to run on). bfloat16 travels as its bits in uint
 """
 
 import functools
+import math
+import mmap
+from contextlib import suppress
 
 import numpy as np
 import torch
 
+HUGE_PAGE = 2 << 20  # bytes
+
 
 @functools.cache
 def compiled():
-    """The module of numba kernels, or None where numba's OpenMP threads cannot be had."""
+    """The module of numba kernels, each of them compiled, or None where numba's OpenMP threads cannot be had."""
     import numba
 
     numba.config.THREADING_LAYER = "omp"
     try:
         from nplm.neural import compiled_kernels
 
-        compiled_kernels.column_maximum_float32(np.zeros((1, 1), np.float32), np.zeros(1, np.float32), 1)
+        zero, bits, low = np.zeros((1, 1), np.float32), np.zeros((1, 1), np.uint16), np.zeros((1, 1), np.int16)
+        compiled_kernels.exponentials_float32(zero, zero[0].copy(), zero[0].copy(), 1)
+        compiled_kernels.exponentials_bfloat16(bits, zero[0].copy(), zero[0].copy(), 1)
+        compiled_kernels.decay_and_add_bfloat16(bits, low, bits.copy(), np.float32(1))
     except (ImportError, ValueError):
         return None
     return compiled_kernels
@@ -33,6 +41,21 @@ def set_threads(threads: int) -> None:
     numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
 
 
+def empty(*size: int, dtype: torch.dtype, device: str = "cpu") -> torch.Tensor:
+    """An uninitialised tensor, on the CPU in huge pages where the system has them.
+
+    Every update walks through all of the big matrices, whose thousands of ordinary pages no processor keeps the
+    addresses of.
+    """
+    bytes = math.prod(size) * dtype.itemsize
+    if device != "cpu" or bytes < HUGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return torch.empty(*size, dtype=dtype, device=device)
+    memory = mmap.mmap(-1, bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):  # a kernel without huge pages
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return torch.frombuffer(memory, dtype=dtype).view(*size)
+
+
 def _bits(tensor: torch.Tensor) -> np.ndarray:
     return tensor.view(torch.uint16).numpy() if tensor.dtype == torch.bfloat16 else tensor.numpy()
 
@@ -43,18 +66,11 @@ def _kernel(name: str, tensor: torch.Tensor):
     return None
 
 
-def column_maximum(Y: torch.Tensor, maximum: torch.Tensor) -> None:
-    """maximum[k] = max_j Y[j, k], minus infinity where there is no row. Y [rows, K], maximum [K] float32 or wider."""
-    if len(Y) == 0:
-        maximum.fill_(-torch.inf)
-    elif kernel := _kernel("column_maximum", Y):
-        kernel(_bits(Y), maximum.numpy(), torch.get_num_threads())
-    else:
-        maximum.copy_(Y.amax(dim=0))
-
-
 def exponentials_(Y: torch.Tensor, Q: torch.Tensor, sums: torch.Tensor) -> None:
-    """Y[j, k] becomes exp(Y[j, k] - Q[k]) in place, and sums[k] its column sum. Q must be at least the maximum."""
+    """Y[j, k] becomes exp(Y[j, k] - Q[k]) in place, and sums[k] its column sum. Y [rows, K]; Q and sums [K].
+
+    What is beyond the range of float32 is so in the sums: infinite, or 1e38 and more; 0, or 1e-38 a row.
+    """
     if kernel := _kernel("exponentials", Y):
         kernel(_bits(Y), Q.numpy(), sums.numpy(), torch.get_num_threads())
     else:
@@ -63,14 +79,26 @@ def exponentials_(Y: torch.Tensor, Q: torch.Tensor, sums: torch.Tensor) -> None:
         Y.copy_(E)
 
 
-def decay_and_add_(master: torch.Tensor, change: torch.Tensor, decay: float, operand: torch.Tensor) -> None:
-    """master becomes decay * master + change, without decay in the last column (the biases); operand its rounded copy.
+def split(master: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """A float32 tensor as the nearest bfloat16 and the 16 bits that those lack (int16): `join` gives it back."""
+    bits = master.contiguous().view(torch.int32)
+    return ((bits + 0x8000) >> 16).to(torch.int16).view(torch.bfloat16), bits.to(torch.int16)
 
-    master [rows, F] float32; change and operand [rows, F] bfloat16.
+
+def join(high: torch.Tensor, low: torch.Tensor) -> torch.Tensor:
+    """The float32 tensor that `split` took apart."""
+    return ((high.view(torch.int16).to(torch.int32) << 16) + low).view(torch.float32)
+
+
+def decay_and_add_(high: torch.Tensor, low: torch.Tensor, change: torch.Tensor, decay: float) -> None:
+    """The float32 matrix that is `split` into high and low becomes decay * itself + change, in place.
+
+    The last column (the biases) does not decay. All [rows, F]; change bfloat16.
     """
     if kernel := _kernel("decay_and_add", change):
-        kernel(master.numpy(), _bits(change), np.float32(decay), _bits(operand))
+        kernel(_bits(high), low.numpy(), _bits(change), np.float32(decay))
     else:
+        master = join(high, low)
         master[:, :-1].mul_(decay)
-        master.add_(change)
-        operand.copy_(master)
+        for part, new in zip((high, low), split(master.add_(change)), strict=True):
+            part.copy_(new)

@@ -103,17 +103,14 @@ class Network:
         return self.shape.vocabulary_size
 
     def ln_prob(self, contexts: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """ln P(word | context) in nats, float64 [T]; products in the parameters' own precision.
-
-        Before the stream's start the network sees <rare> (id 0).
-        """
+        """ln P(word | context) in nats, float64 [T]; products in the parameters' own precision."""
         from nplm.neural.output_parallel import OutputParallel
         from nplm.neural.ranks import SingleRank
 
         precision = str(self.parameters.C.dtype).removeprefix("torch.")
         batch = 256
         layer = OutputParallel(self.shape, self.parameters, SingleRank(), precision, batch)
-        contexts, words = network_input(contexts, words)
+        contexts, words = word_ids(contexts), word_ids(words)
         parts = [
             layer.forward(contexts[start : start + batch], words[start : start + batch]).clone()
             for start in range(0, len(words), batch)
@@ -121,10 +118,9 @@ class Network:
         return torch.cat(parts).numpy() if parts else np.empty(0)
 
 
-def network_input(contexts: np.ndarray, words: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-    """Contexts [T, n-1] and words [T] as int64 tensors; places before the stream's start become <rare> (id 0)."""
-    contexts = np.maximum(contexts, 0).astype(np.int64)
-    return torch.from_numpy(contexts), torch.from_numpy(words.astype(np.int64))
+def word_ids(ids: np.ndarray) -> torch.Tensor:
+    """Words as the network takes them, int64; places before the stream's start (id -1) become <rare> (id 0)."""
+    return torch.from_numpy(np.maximum(ids, 0).astype(np.int64))
 
 
 def write_model(path: str | Path, network: Network, **header: str) -> None:

@@ -1,8 +1,10 @@
 """One update of section 3.2: every rank owns some output units; the rest of the network is replicated.
 
 Written once for one rank and for many. `forward` and `update` are the two halves of the paper's algorithm; each rank
-calls both with the same examples. Communication per update: Allreduce MAX over [K], SUM over [2, K] (normalisers and
-the targets' logits), SUM over [K, h + (n-1)m + 1] (gradient at the hidden units and the features).
+calls both with the same examples. Communication per update: Allreduce SUM over [2, K] (normalisers and the targets'
+logits), SUM over [K, h + (n-1)m + 1] (gradient at the hidden units and the features). Exponentials are of the logits
+as they are, as in the paper; only where a normaliser comes near the ends of float32 are they taken anew, of the logits
+less their maximum.
 
 The big matrix [|V|/M, K] exists once: logits, then exponentials in place, then (less S at each target) -S times the
 gradient at the logits. It is never divided by the normaliser S: 1/S goes into the narrow operand of the product for
@@ -17,10 +19,13 @@ from collections import defaultdict
 import torch
 
 from nplm.errors import InputError
-from nplm.neural.kernels import column_maximum, decay_and_add_, exponentials_
+from nplm.neural.kernels import compiled, decay_and_add_, empty, exponentials_, join, split
 from nplm.neural.network import Parameters, Shape
 from nplm.neural.ranks import Ranks
 from nplm.neural.shards import shard_range
+
+NORMALISERS = (1e-20, 1e20)
+"""Between these, quotients by a normaliser S are right in float32. Training keeps ln S near ln |V| of itself."""
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
 """Type of the operands of the output layer's products. Parameters and sums are float64 for float64, else float32."""
@@ -75,23 +80,29 @@ class OutputParallel:
         operand_type = PRECISIONS[precision]
         master_type = torch.float64 if precision == "float64" else torch.float32
 
-        def own(tensor: torch.Tensor) -> torch.Tensor:
-            return tensor.to(device=device, dtype=master_type, copy=True).contiguous()
+        def own(tensor: torch.Tensor, dtype=master_type) -> torch.Tensor:
+            return empty(*tensor.shape, dtype=dtype, device=device).copy_(tensor)
 
         self.C, self.H, self.d = own(parameters.C), own(parameters.H), own(parameters.d)
         self._C_decay = 1.0  # the features are this times C; see `settle`
-        self.output = own(parameters.output[self.rows.start : self.rows.stop])
         self.narrow = operand_type != master_type
-        self.output_operand = self.output.to(operand_type) if self.narrow else self.output
+        # [U | W | b] as the products take it, and in bfloat16 the 16 bits of float32 that it lacks: the update of so
+        # large a matrix takes the time of moving it, which a float32 copy beside the bfloat16 one would lengthen.
+        output = parameters.output[self.rows.start : self.rows.stop]
+        if self.narrow:
+            high, low = split(output.float())
+            self.output_operand, self.output_low = own(high, operand_type), own(low, torch.int16)
+            self._change = own(high, operand_type)
+        else:
+            self.output_operand = own(output)
+        self._Z = own(torch.ones(K, shape.output_width))  # its last column stays 1: the input of the biases
+        self._E = empty(len(self.rows) * K, dtype=operand_type, device=device)
+        compiled()  # so that no phase of the first update has it in its seconds
 
-        def empty(*size: int, dtype=master_type) -> torch.Tensor:
-            return torch.empty(*size, dtype=dtype, device=device)
-
-        self._Z = empty(K, shape.output_width)
-        self._Z[:, -1] = 1  # the input of the biases
-        self._E = empty(len(self.rows) * K, dtype=operand_type)
-        self._Q = empty(K)
-        self._change = empty(*self.output.shape, dtype=operand_type) if self.narrow else None
+    @property
+    def output(self) -> torch.Tensor:
+        """This rank's rows of [U | W | b] in full: float32, or float64 for that precision."""
+        return join(self.output_operand, self.output_low) if self.narrow else self.output_operand
 
     def forward(self, contexts: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
         """ln P(word | context) in nats, float64 [k], on every rank. contexts [k, n-1] and words [k] int64, k <= K."""
@@ -111,25 +122,31 @@ class OutputParallel:
             Z[:, h:-1] = x
         lap("hidden")
 
+        owned, targets = self._owned, self._targets = self._owned_targets(words)
         # The buffer is cut so that the matrix of a smaller batch is contiguous too.
         E = self._E_now = self._E[: len(self.rows) * k].view(-1, k)
-        torch.mm(self.output_operand, self._operand(Z.T), out=E)
-        lap("output_product")
-        Q = self._Q[:k]
-        column_maximum(E, Q)
-        lap("exponentials")
-        self.ranks.maximum_(Q)
-        lap("communication")
+        totals = torch.empty(2, k, dtype=Z.dtype, device=Z.device)
+        S, target_logits = totals
+        self._S = S
 
-        owned, targets = self._owned, self._targets = self._owned_targets(words)
-        totals = torch.zeros(2, k, dtype=Z.dtype, device=Z.device)  # normalisers S, and the targets' logits
-        totals[1, owned] = E[targets, owned].to(Z.dtype)
-        exponentials_(E, Q, totals[0])
-        lap("exponentials")
-        self.ranks.sum_(totals)
-        lap("communication")
-        self._S = totals[0]
-        return (totals[1] - Q).double() - torch.log(self._S.double())
+        def exponentials(Q: torch.Tensor) -> None:
+            target_logits.zero_()[owned] = E[targets, owned].to(Z.dtype) - Q[owned]
+            exponentials_(E, Q, S)
+            lap("exponentials")
+            self.ranks.sum_(totals)
+            lap("communication")
+
+        operand = self._operand(Z.T)
+        torch.mm(self.output_operand, operand, out=E)
+        lap("output_product")
+        exponentials(torch.zeros_like(S))
+        least, most = torch.aminmax(S)
+        if not (NORMALISERS[0] < least and most < NORMALISERS[1]):  # the same on every rank, as S is
+            torch.mm(self.output_operand, operand, out=E)
+            Q = E.amax(dim=0).to(Z.dtype) if len(E) else torch.full_like(S, -torch.inf)
+            self.ranks.maximum_(Q)
+            exponentials(Q)
+        return target_logits.double() - torch.log(S.double())
 
     def update(self, epsilon: float, weight_decay: float) -> None:
         """Ascend the summed gradient of the examples that `forward` has just seen.
@@ -155,11 +172,11 @@ class OutputParallel:
         scaled = self._operand(Z * (epsilon * over_minus_S))
         if self.narrow:
             torch.mm(E, scaled, out=self._change)
-            decay_and_add_(self.output, self._change, decay, self.output_operand)
+            decay_and_add_(self.output_operand, self.output_low, self._change, decay)
         else:
-            b = self.output[:, -1].clone()
-            self.output.addmm_(E, scaled, beta=decay)
-            self.output[:, -1].add_(b, alpha=1 - decay)
+            b = self.output_operand[:, -1].clone()
+            self.output_operand.addmm_(E, scaled, beta=decay)
+            self.output_operand[:, -1].add_(b, alpha=1 - decay)
         lap("output_update")
         finish_sum()
         lap("communication")

@@ -21,7 +21,7 @@ import torch
 from nplm.errors import InputError
 from nplm.neural.checkpoint import Progress, digest, fingerprint, read_checkpoint, write_checkpoint
 from nplm.neural.kernels import set_threads
-from nplm.neural.network import Network, Parameters, Shape, initial_parameters
+from nplm.neural.network import Network, Parameters, Shape, initial_parameters, word_ids
 from nplm.neural.output_parallel import OutputParallel, resolve_precision
 from nplm.neural.ranks import Ranks
 from nplm.streams import Split, contexts
@@ -91,12 +91,8 @@ def stopping_epoch(valid_perplexities: list[float], epochs: int, patience: int) 
 
 
 def examples(split: Split, n: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """Contexts [T, n-1], as a view of the stream of T + n-1 words, and words [T], int64.
-
-    Places before the stream's start are <rare> (id 0).
-    """
-    stream = np.concatenate([contexts(split, n - 1)[0], split.tokens])
-    stream = torch.from_numpy(np.maximum(stream, 0).astype(np.int64)).to(device)
+    """Contexts [T, n-1], as a view of the stream of T + n-1 words, and words [T], int64."""
+    stream = word_ids(np.concatenate([contexts(split, n - 1)[0], split.tokens])).to(device)
     return stream.unfold(0, n - 1, 1)[:-1], stream[n - 1 :]
 
 
