@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from nplm.errors import InputError
-from nplm.files import complete_file
+from nplm.files import complete_file, require_file
 
 
 def write_arrays(path: str | Path, kind: str, arrays: dict[str, np.ndarray], **header: str) -> None:
@@ -42,11 +42,10 @@ def read_header(path: str | Path) -> dict[str, str]:
 
     Raises InputError when the file is missing or is not such a file.
     """
+    require_file(path)
     try:
         with safe_open(path, framework="numpy") as file:
             header = file.metadata() or {}
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; make it first, or give another path") from None
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path}: not a safetensors file ({error}); remove it and make it anew") from None
     if "kind" not in header:
