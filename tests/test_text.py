@@ -33,6 +33,27 @@ def test_members_one_after_the_other_are_all_read(tmp_path, ending):
     assert lines(tmp_path / "a") == ["a", "b"]
 
 
+@pytest.mark.parametrize(
+    ("ending", "behind", "read"),
+    [
+        ("xz", 4 * b"\0", ["a"]),
+        ("xz", 8 * b"\0" + lzma.compress(b"b\n") + 4 * b"\0", ["a", "b"]),
+        ("xz", 3 * b"\0", None),
+        ("gz", 3 * b"\0", ["a"]),
+        *((ending, garbage, None) for ending in PACK for garbage in (b"garbage", b"garbage" * 1000)),
+    ],
+)
+@pytest.mark.parametrize("block", [1, 3, 1 << 20])
+def test_what_stands_behind_a_packed_stream_is_read_or_refused(tmp_path, monkeypatch, ending, behind, read, block):
+    monkeypatch.setattr(text_module, "BLOCK", block)
+    (tmp_path / "a").write_bytes(PACK[ending](b"a\n") + behind)
+    if read:
+        assert lines(tmp_path / "a") == read
+    else:
+        with pytest.raises(InputError, match="a: the packed file is cut off or broken"):
+            lines(tmp_path / "a")
+
+
 @pytest.mark.parametrize("ending", PACK)
 @pytest.mark.parametrize("damage", ["cut", "changed", "cut early"])
 def test_a_damaged_packed_file_is_named_in_one_line(tmp_path, ending, damage):
@@ -91,6 +112,10 @@ def test_any_encoding_is_read_wherever_the_reader_cuts(tmp_path, monkeypatch, en
         ("shift_jis", "末\n末".encode("shift_jis") + b"\x81", r"a:2: byte 5 \(0x81\) is not SHIFT_JIS"),
         ("euc_jp", "末\n".encode("euc_jp") + b"\xff\xff", r"a:2: byte 3 \(0xff\) is not EUC_JP"),
         ("unicode_escape", rb"a\ud800", r"a:1: byte 6 \(0x30\) is half a character"),
+        ("utf-16", "text".encode("utf-16-le"), r"a:1: byte 1 \(0x00\) is not UTF-16; .* state utf-16-le or utf-16-be"),
+        ("utf-32", "text".encode("utf-32-le"), r"a:1: byte \d .* is not UTF-32; .* state utf-32-le or utf-32-be"),
+        ("punycode", b"a-!", r"a:1: byte \d .* is not PUNYCODE"),
+        ("idna", b"xn--a\n", r"a:1: byte 6 \(the end\) is not IDNA"),
     ],
 )
 @pytest.mark.parametrize("block", [1, 2, 1000])
@@ -100,6 +125,15 @@ def test_the_place_of_a_bad_byte_in_any_encoding(tmp_path, monkeypatch, encoding
     with pytest.raises(InputError, match=message) as error:
         lines(tmp_path / "a", encoding=encoding)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "content"), [("utf-16", b"t\0e\0"), ("utf-32", b"t\0\0\0e\0\0\0"), ("punycode", b"-\xff")]
+)
+def test_what_a_decoder_cannot_replace_is_refused(tmp_path, encoding, content):
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(InputError, match=rf"a:1: byte \d .* is not {encoding.upper()}"):
+        lines(tmp_path / "a", encoding=encoding, bad_bytes="replace")
 
 
 @pytest.mark.parametrize("encoding", ["zlib", "rot13", "hex", "no such", ""])

@@ -13,12 +13,13 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from functools import partial
 from io import IncrementalNewlineDecoder
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from nplm.errors import InputError
+from nplm.files import require_file, unreadable
 
 try:
     from compression import zstd  # Python 3.14 and later
@@ -30,20 +31,47 @@ BLOCK = 1 << 20
 NUL = "\0"
 BAD_CHARACTER = re.compile("[\0\ud800-\udfff]")
 """NUL bytes, and half characters (lone surrogates), which some encodings can hold and UTF-8 cannot"""
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 REPLACED = "bytes_replaced"
 """what `read_pieces` counts: bad bytes, or sequences of them, that U+FFFD stands for"""
 
 
-PACKED: dict[str, tuple[bytes, Callable[[BinaryIO], BinaryIO] | None]] = {
-    ".gz": (b"\x1f\x8b", gzip.open),
-    ".xz": (b"\xfd7zXZ\0", lzma.open),
-    ".zst": (b"\x28\xb5\x2f\xfd", zstd.open),
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    return iter(partial(file.read, BLOCK), b"")
+
+
+def _xz_blocks(file: BinaryIO) -> Iterator[bytes]:
+    """The unpacked bytes of an .xz file: streams, each with zero bytes after it or none, a multiple of four.
+
+    Python's own reader stops at the first thing behind a stream that is no stream, without a word.
+    """
+    packed = file.read(BLOCK)
+    while packed:
+        stream = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+        while not stream.eof:
+            if not packed and stream.needs_input and not (packed := file.read(BLOCK)):
+                raise EOFError("it ends within a stream")
+            block, packed = stream.decompress(packed, BLOCK), b""
+            if block:
+                yield block
+        padding, packed = 0, stream.unused_data
+        while (packed := packed or file.read(BLOCK)).startswith(b"\0"):
+            stripped = packed.lstrip(b"\0")
+            padding, packed = padding + len(packed) - len(stripped), stripped
+        if padding % 4:
+            raise lzma.LZMAError(f"{padding} zero bytes behind a stream, no multiple of four")
+
+
+PACKED: dict[str, tuple[bytes, Callable[[BinaryIO], Iterator[bytes]] | None]] = {
+    ".gz": (b"\x1f\x8b", lambda file: _blocks(gzip.GzipFile(fileobj=file))),
+    ".xz": (b"\xfd7zXZ\0", _xz_blocks),
+    ".zst": (b"\x28\xb5\x2f\xfd", lambda file: _blocks(zstd.ZstdFile(file))),
     ".bz2": (b"BZh91AY&SY", None),
     ".Z": (b"\x1f\x9d", None),
     ".zip": (b"PK\x03\x04", None),
     ".7z": (b"7z\xbc\xaf\x27\x1c", None),
 }
-"""Ending of a packed file's name -> the bytes such a file begins with, what unpacks it (None: nothing here does)"""
+"""Ending of a packed file's name -> the bytes such a file begins with, its unpacked blocks (None: not unpacked here)"""
 
 
 class Piece(NamedTuple):
@@ -101,7 +129,8 @@ def _decoded_blocks(path: Path, encoding: str, bad_bytes: str, counts: Counter[s
     check_encoding(encoding)
     utf8 = codecs.lookup(encoding).name == "utf-8"
     new_decoder = codecs.getincrementaldecoder("utf-8-sig" if utf8 else encoding)
-    decoder = new_decoder("nplm.replace" if bad_bytes == "replace" else "strict")
+    errors = "nplm.replace" if bad_bytes == "replace" else "strict"
+    decoder = new_decoder(errors)
     line_ends = IncrementalNewlineDecoder(None, translate=True)
     bytes_before = lines_before = 0
     start = b""
@@ -114,7 +143,7 @@ def _decoded_blocks(path: Path, encoding: str, bad_bytes: str, counts: Counter[s
             if bad_bytes == "error" and BAD_CHARACTER.search(text):
                 raise ValueError
         except ValueError:
-            decoder = new_decoder()
+            decoder = new_decoder(errors)
             decoder.setstate(state)
             text, at, what = _until_bad(decoder, block)
             line = 1 + lines_before + line_ends.decode(text, final=True).count("\n")
@@ -142,14 +171,19 @@ def _until_bad(decoder: codecs.IncrementalDecoder, block: bytes) -> tuple[str, i
             # error.object is what the decoder had kept back, and then this byte
             place = at + len(byte) - len(error.object) + error.start
             return "".join(texts), place, f"(0x{error.object[error.start]:02x}) is not {{encoding}}"
-        if bad := BAD_CHARACTER.search(text):
+        except UnicodeError:  # of decoders that do not say where, and that cannot replace
+            return "".join(texts), at, f"({f'0x{byte.hex()}' if byte else 'the end'}) is not {{encoding}}"
+        if decoder.errors == "strict" and (bad := BAD_CHARACTER.search(text)):
             return "".join(texts), at, f"(0x{block[at]:02x}) is {'a NUL byte' if bad[0] == NUL else 'half a character'}"
         texts.append(text)
     raise AssertionError("only a block that holds a bad byte is to be given")
 
 
 def _remedy(start: bytes, encoding: str) -> str:
-    if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and not encoding.lower().startswith("utf-16"):
+    has_mark = start in (*UTF16_MARKS, codecs.BOM_UTF32_BE[:2])
+    if (name := codecs.lookup(encoding).name) in ("utf-16", "utf-32") and not has_mark:
+        return f"it begins without a byte-order mark, so state {name}-le or {name}-be (encoding: ..., or --encoding)"
+    if start in UTF16_MARKS and not encoding.lower().startswith("utf-16"):
         return "this looks like UTF-16: state that encoding (encoding: utf-16, or --encoding)"
     return "state the right encoding (encoding: ..., or --encoding), or have such bytes replaced (bad_bytes: replace)"
 
@@ -169,27 +203,26 @@ codecs.register_error("nplm.replace", _replace)
 
 def _byte_blocks(path: Path) -> Iterator[bytes]:
     """The unpacked bytes of a file, a block at a time, and an empty block at its end."""
+    require_file(path)
     try:
-        with ExitStack() as stack:
-            file = stack.enter_context(open(path, "rb"))
+        with open(path, "rb") as file:
             start = file.peek(8)
+            blocks = _blocks(file)
             for ending, (magic, unpack) in PACKED.items():
                 if start.startswith(magic):
                     if unpack is None:
                         raise InputError(f"{path}: is packed ({ending}), and not with gzip, xz or zstd; unpack it")
-                    file = stack.enter_context(unpack(file))
+                    blocks = unpack(file)
                     break
                 if start and path.suffix == ending:
                     raise InputError(f"{path}: is no {ending} file, whatever its name says; rename it or get it anew")
-            if not (block := file.read(BLOCK)):
-                raise InputError(f"{path}: is empty; give a file that holds text")
-            while block:
+            block = b""
+            for block in blocks:
                 yield block
-                block = file.read(BLOCK)
+            if not block:
+                raise InputError(f"{path}: is empty; give a file that holds text")
             yield b""
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; correct the path") from None
     except (EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: the packed file is cut off or broken ({error}); get it anew") from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); give a readable file") from None
+        raise unreadable(path, error) from None
