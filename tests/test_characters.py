@@ -23,6 +23,7 @@ FAMILY, ENGLAND = "👨\u200d👩\u200d👧", "🏴\U000e0067\U000e0062\U000e006
         ("ＡＢ（１２）！", "AB(12)!", {"full_width_characters": 7}),
         ("ﬁne oﬃce", "fine office", {"ligatures": 2}),
         ("٣ ۴ ५ 𝟘 𝟡", "3 4 5 0 9", {"digits": 5}),
+        ("\U0001e4f3\U00010d49", "39", {"digits": 2}),  # of Unicode 15 and 16: newer than Python 3.11
         ("① Ⅷ x² 10½", "① Ⅷ x² 10½", {}),
         ("e\u0301te\u0301 Å", "été Å", {COMPOSED: 2}),
         ("a\u2028b\u2029c\u0085d\x0be\x0cf", "a b c d e f", {"line_separators": 5}),

@@ -6,7 +6,8 @@ the mapping of tokens deals with case.
 
 from collections import Counter
 from collections.abc import Callable
-from unicodedata import digit, is_normalized, normalize
+from functools import cache
+from unicodedata import is_normalized, normalize
 
 import regex
 
@@ -33,6 +34,12 @@ def _set_off(match: regex.Match) -> str:
     return f"{'' if before.isspace() else ' '}{match[0]}{'' if after.isspace() else ' '}"
 
 
+@cache
+def ascii_digit(character: str) -> str:
+    """0-9 for a decimal digit of any script: as `regex` knows them, whatever Unicode the interpreter knows."""
+    return next(digit for digit in "0123456789" if regex.match(rf"\p{{Numeric_Value={digit}}}", character))
+
+
 Replacement = str | Callable[[regex.Match], str]
 RULES: dict[str, tuple[str, Replacement]] = {
     "line_separators": (r"[\v\f\x85\u2028\u2029]", " "),
@@ -55,7 +62,7 @@ RULES: dict[str, tuple[str, Replacement]] = {
     "ellipses": ("…", "..."),
     "full_width_characters": (r"[\uff01-\uff5e]", lambda match: chr(ord(match[0]) - 0xFF00 + 0x20)),
     "ligatures": (r"[\ufb00-\ufb06]", lambda match: normalize("NFKC", match[0])),
-    "digits": (r"[\p{Nd}--0-9]", lambda match: str(digit(match[0]))),
+    "digits": (r"[\p{Nd}--0-9]", lambda match: ascii_digit(match[0])),
     "emoji": (EMOJI, _set_off),
 }
 """What is changed -> its pattern, and what takes its place; applied in this order, then canonical composition (NFC)"""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import regex
 
+from nplm.corpus.characters import ascii_digit
 from nplm.corpus.vocabulary import NUMBER
 
 
@@ -124,9 +125,9 @@ def with_ascii_digits(token: str) -> str:
 
 
 def _ascii_number(character: str) -> str:
+    if regex.match(r"\p{Nd}", character):
+        return ascii_digit(character)
     category = unicodedata.category(character)
-    if category == "Nd":
-        return str(unicodedata.decimal(character))
     if category == "Nl":
         return unicodedata.normalize("NFKC", character).upper()
     if category == "No" and character not in _FRACTION_SIGNS:
