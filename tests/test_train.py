@@ -1,6 +1,7 @@
 """Training runs: early stopping, ranks, checkpoints, kills, signals and refusals, mostly through the command line."""
 
 import math
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -12,10 +13,13 @@ import numpy as np
 import pandas
 import pytest
 
-from nplm.neural.network import read_model
-from nplm.neural.train import stopping_epoch
+from nplm.errors import InputError
+from nplm.neural.network import Shape, read_model
+from nplm.neural.ranks import SingleRank
+from nplm.neural.shared_memory import SharedMemoryTraining
+from nplm.neural.train import Interrupted, Settings, stopping_epoch
 from nplm.scores import score
-from nplm.streams import Split, write_split
+from nplm.streams import Split, read_split, write_split
 
 V = 23
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
@@ -90,8 +94,6 @@ def test_training_learns_and_writes_its_history(splits, undisturbed):
 
 
 def test_validation_perplexity_of_the_history_is_that_of_the_written_model(splits, undisturbed):
-    from nplm.streams import read_split
-
     history = pandas.read_csv(undisturbed / "history.csv").set_index("best")
     stream = score(read_model(undisturbed / "model.safetensors"), read_split(splits / "valid.safetensors"), "MLP")
     assert math.exp(-stream.ln_prob.mean()) == pytest.approx(history.loc[1, "valid_perplexity"], rel=1e-9)
@@ -276,17 +278,76 @@ def test_processes_on_shared_memory_learn_together(splits, undisturbed, tmp_path
     assert "continuing in epoch 4 after 0 examples" in again.stderr + again.stdout
 
 
-def test_an_interrupted_epoch_on_shared_memory_starts_anew(splits, tmp_path):
+def start_endless(splits: Path, folder: Path) -> tuple[subprocess.Popen, str]:
+    """A training on shared memory with two updates per process and epoch, in its second epoch; what it said so far."""
     options = ("--strategy", "shared-memory", "--ranks", "2", "--epochs", "100000", "--patience", "0")
     run = subprocess.Popen(
-        command(splits, tmp_path, *options), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command(splits, folder, *options, "--examples-per-update", "1000", "--epsilon-0", "0.001"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
     )
     said = ""
-    while "epoch 2:" not in said:
-        said += run.stdout.readline()
-    run.send_signal(signal.SIGTERM)
+    while "epoch 1:" not in said:
+        line = run.stdout.readline()
+        assert line, said
+        said += line
+    return run, said
+
+
+def test_a_signal_to_all_processes_on_shared_memory_stops_them(splits, tmp_path):
+    run, said = start_endless(splits, tmp_path)
+    os.killpg(run.pid, signal.SIGTERM)
     said += run.communicate(timeout=300)[0]
     assert run.returncode == 143, said
-    again = train(splits, tmp_path, *options[:4], "--epochs", "2")
-    assert again.returncode == 0, again.stderr
-    assert "Traceback" not in said + again.stderr
+    assert "to continue after epoch" in said.splitlines()[-1]
+    assert "Traceback" not in said
+
+
+def test_processes_on_shared_memory_end_with_the_first(splits, tmp_path):
+    run, _ = start_endless(splits, tmp_path)
+    run.kill()
+    assert "Traceback" not in run.communicate(timeout=300)[0], "returns once no process holds its end of the pipe"
+
+
+class Interference:
+    """A monitor that does something in an epoch, after its first update."""
+
+    def __init__(self, epoch: int, act) -> None:
+        self.epoch, self.act = epoch, act
+
+    def line(self, text):
+        pass
+
+    def examples(self, epoch, learned, total, train_perplexity):
+        if epoch == self.epoch and learned < total:
+            self.act()
+
+
+def shared_memory_training(splits: Path, folder: Path, monitor) -> SharedMemoryTraining:
+    settings = Settings(Shape(V, 3, 4, 3, True), 1, 0.001, 1e-8, 1e-4, K=1000, precision="float32")
+    data = [read_split(splits / f"{name}.safetensors") for name in ("train", "valid")]
+    return SharedMemoryTraining(settings, *data, SingleRank(), 1, folder, monitor, processes=2)
+
+
+@pytest.mark.parametrize("epoch, remedy", [(1, "to start anew"), (2, "to continue after epoch 1 from")])
+def test_an_interrupted_epoch_on_shared_memory_starts_anew(splits, tmp_path, epoch, remedy):
+    training = shared_memory_training(
+        splits, tmp_path, Interference(epoch, lambda: os.kill(os.getpid(), signal.SIGUSR1))
+    )
+    with pytest.raises(Interrupted, match=remedy):
+        training.run(3, 0)
+    assert training.checkpoint.exists() == (epoch > 1)
+    assert not multiprocessing.active_children()
+    again = shared_memory_training(splits, tmp_path, Interference(0, None))
+    assert (again.progress.epoch, again.progress.position) == (epoch, 0)
+
+
+def test_a_killed_process_on_shared_memory_ends_the_training(splits, tmp_path):
+    def kill():
+        for process in multiprocessing.active_children():
+            process.kill()
+
+    with pytest.raises(InputError, match=r"process 2 of 2 ended by SIGKILL in epoch 2; .* after epoch 1"):
+        shared_memory_training(splits, tmp_path, Interference(2, kill)).run(3, 0)

@@ -105,8 +105,8 @@ def train_nplm(
     )
     try:
         network = training.run(epochs, patience)
-    except Interrupted:
-        monitor.line(f"stopped by a signal; run the same command again to continue from {training.checkpoint}")
+    except Interrupted as interruption:
+        monitor.line(f"stopped by a signal; {interruption}")
         raise typer.Exit(143) from None
     if network is not None:
         best = training.progress.best_epoch

@@ -6,20 +6,27 @@ one is lost; the paper saw no harm in that noise (compare Niu et al. 2011, Hogwi
 processes and, beyond rounding, on their timing: no two runs are the same.
 """
 
-import queue
+import os
+import signal
+import threading
+from contextlib import suppress
+from multiprocessing.connection import Connection
 
 import numpy as np
 import torch
 from torch import multiprocessing
 
+from nplm.errors import InputError
 from nplm.neural.kernels import set_threads
 from nplm.neural.network import Parameters
 from nplm.neural.output_parallel import OutputParallel
 from nplm.neural.ranks import SingleRank
-from nplm.neural.train import CONTROL_INTERVAL, Interrupted, Settings, Training
+from nplm.neural.train import Interrupted, Settings, Training
 
 SHARED = ("C", "H", "d", "output", "output_operand")
 """What of an OutputParallel the processes share; all else is each one's own."""
+LOOK_SECONDS = 0.2
+"""Between two looks at signals and at the other processes while their results are waited for."""
 
 
 class SharedMemoryTraining(Training):
@@ -34,36 +41,30 @@ class SharedMemoryTraining(Training):
         self.processes = processes
 
     def run(self, epochs: int, patience: int):
-        """See `Training.run`. Raises RuntimeError when another process ends before its part is done."""
-        context = multiprocessing.get_context("spawn")
-        self._results = context.Queue()
-        self._orders = [context.Queue() for _ in range(1, self.processes)]
-        self._others = []
-        try:
+        """See `Training.run`; a signal ends the epoch under way and writes no checkpoint.
+
+        Raises InputError also when another process ends before this one.
+        """
+        with OtherProcesses(self.processes - 1) as self._others:
             return super().run(epochs, patience)
-        finally:
-            for process in self._others:
-                process.terminate()
 
     def _epoch(self) -> None:
         progress, network, settings = self.progress, self.network, self.settings
         # Taken up in its middle, an epoch would be learned twice in part: it has no middle here.
         progress.position, progress.train_ln_prob = 0, 0.0
-        self._start_others()
+        self._others.start(settings, self.precision, network, self.train)
         network.seconds.clear()
         total = len(self.train[1])
-        for orders in self._orders:
-            orders.put(progress.epoch)
+        self._others.order(progress.epoch)
 
         def control(learned: int, ln_prob: float) -> None:
             self._require_finite(ln_prob)
-            if self._stop:
-                raise Interrupted
+            self._look()
             position = min(learned * self.processes, total)
             self.monitor.examples(progress.epoch, position, total, float(np.exp(-ln_prob / learned)))
 
         ln_prob = learn_part(network, self.train, settings, progress.epoch, 0, self.processes, control)
-        progress.train_ln_prob = ln_prob + sum(self._result() for _ in self._others)
+        progress.train_ln_prob = ln_prob + sum(self._others.results(self._look))
         network.seconds.lap("communication")  # the wait for the others
         progress.position = total
         self._require_finite(progress.train_ln_prob)
@@ -72,25 +73,77 @@ class SharedMemoryTraining(Training):
         super()._validate()
         self.progress.history[-1]["ranks"] = self.processes
 
-    def _start_others(self) -> None:
-        if self._others:
-            return
-        tensors = {name: getattr(self.network, name).share_memory_() for name in SHARED}
-        context = multiprocessing.get_context("spawn")
-        for number, orders in enumerate(self._orders, start=1):
-            arguments = (number, self.processes, self.settings, self.precision, tensors, self.train)
-            process = context.Process(target=_work, args=(*arguments, orders, self._results), daemon=True)
-            process.start()
-            self._others.append(process)
+    def _look(self) -> None:
+        """Stop when a signal asks for it or another process has ended."""
+        epoch = self.progress.epoch
+        if epoch == 1:
+            remedy = "run the same command again to start anew: of an unfinished first epoch nothing is kept"
+        else:
+            remedy = f"run the same command again to continue after epoch {epoch - 1} from {self.checkpoint}"
+        if self._stop:
+            raise Interrupted(remedy)
+        if end := self._others.end():
+            raise InputError(f"{end} in epoch {epoch}; {remedy}")
 
-    def _result(self) -> float:
-        while True:
+
+class OtherProcesses:
+    """The `count` processes that train with this one: none before `start`, and none after the context."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._processes: list[tuple[multiprocessing.Process, Connection]] = []
+
+    def __enter__(self) -> "OtherProcesses":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        for process, _ in self._processes:
+            process.kill()
+            process.join()
+
+    def start(
+        self, settings: Settings, precision: str, network: OutputParallel, train: tuple[torch.Tensor, torch.Tensor]
+    ) -> None:
+        """Put the network's parameters into shared memory and start the processes on them, unless they run."""
+        if self._processes:
+            return
+        tensors = {name: getattr(network, name).share_memory_() for name in SHARED}
+        context = multiprocessing.get_context("spawn")
+        for number in range(1, self._count + 1):
+            connection, other_end = context.Pipe()
+            arguments = (number, self._count + 1, settings, precision, tensors, train, other_end)
+            process = context.Process(target=_work, args=arguments, daemon=True)
+            process.start()
+            other_end.close()  # so that nobody holds it once the process has ended
+            self._processes.append((process, connection))
+
+    def order(self, epoch: int) -> None:
+        """Let the processes learn their parts of an epoch."""
+        for _, connection in self._processes:
+            with suppress(OSError):  # of a process that has ended, which `results` finds
+                connection.send(epoch)
+
+    def results(self, look) -> list[float]:
+        """The ln P of every process's part; `look`, called while they are waited for, must raise on `end`."""
+        results = []
+        for process, connection in self._processes:
+            while not connection.poll(LOOK_SECONDS):
+                look()
             try:
-                return self._results.get(timeout=5)
-            except queue.Empty:
-                for process in self._others:
-                    if not process.is_alive():
-                        raise RuntimeError(f"a process of the training ended with status {process.exitcode}") from None
+                results.append(connection.recv())
+            except (EOFError, OSError):
+                process.join()
+                look()
+        return results
+
+    def end(self) -> str | None:
+        """How one of the processes has ended, None while all of them run."""
+        for number, (process, _) in enumerate(self._processes, start=2):
+            if not process.is_alive():
+                status = process.exitcode
+                how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+                return f"process {number} of {self._count + 1} ended {how}"
+        return None
 
 
 def learn_part(
@@ -104,30 +157,42 @@ def learn_part(
 ) -> float:
     """Learn every so-many-th example of an epoch's permutation; their summed ln P in nats, before their updates.
 
-    `control` is called now and then with the examples learned and their ln P.
+    `control` is called after every update with the examples learned so far and their ln P.
     """
     contexts, words = train
     total, K = len(words), settings.K
     order = torch.from_numpy(np.random.default_rng([settings.seed, epoch]).permutation(total)[number::processes].copy())
     ln_prob = 0.0
-    for update, start in enumerate(range(0, len(order), K), start=1):
+    for start in range(0, len(order), K):
         drawn = order[start : start + K]
         ln_prob += network.forward(contexts[drawn], words[drawn]).sum().item()
         seen = (epoch - 1) * total + start * processes
         network.update(settings.learning_rate(seen), settings.weight_decay)
         network.settle()  # the decay that is only noted down is not shared
-        if update % CONTROL_INTERVAL == 0:
-            control(start + len(drawn), ln_prob)
+        control(start + len(drawn), ln_prob)
     return ln_prob
 
 
-def _work(number, processes, settings, precision, tensors, train, orders, results) -> None:
-    """Another process: learn its part of every epoch that is ordered, on the shared parameters."""
+def _work(number, processes, settings, precision, tensors, train, connection) -> None:
+    """Another process: learn its part of every epoch that is ordered, on the shared parameters.
+
+    Signals that stop the training may reach the whole group of processes; the first process heeds them for all.
+    """
+    for asked in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
+        signal.signal(asked, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     set_threads(1)
     torch.set_flush_denormal(True)
     parameters = Parameters(**{name: tensors[name] for name in ("C", "H", "d", "output")})
     network = OutputParallel(settings.shape, parameters, SingleRank(), precision, settings.K)
     for name, tensor in tensors.items():
         setattr(network, name, tensor)
-    while True:
-        results.put(learn_part(network, train, settings, orders.get(), number, processes))
+    with suppress(EOFError, ConnectionError):  # the first process has ended
+        while True:
+            connection.send(learn_part(network, train, settings, connection.recv(), number, processes))
+
+
+def _end_with_parent() -> None:
+    """End this process, whatever it is doing, when the first one is no more."""
+    multiprocessing.parent_process().join()
+    os._exit(1)

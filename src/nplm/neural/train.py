@@ -44,7 +44,7 @@ class Monitor(Protocol):
 
 
 class Interrupted(Exception):
-    """A signal asked the training to stop; its checkpoint is written."""
+    """A signal asked the training to stop; the message says how to go on."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ class Training:
         if stop or self.ranks.any(self.ranks.rank == 0 and due):
             self._write_checkpoint()
         if stop:
-            raise Interrupted
+            raise Interrupted(f"run the same command again to continue from {self.checkpoint}")
 
     def _write_checkpoint(self) -> None:
         self.progress.seconds = dict(self.network.seconds)
