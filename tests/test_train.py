@@ -13,8 +13,10 @@ import numpy as np
 import pandas
 import pytest
 
+from nplm.arrays import read_arrays, write_arrays
 from nplm.errors import InputError
-from nplm.neural.network import Shape, read_model
+from nplm.neural.checkpoint import Progress, read_checkpoint, write_checkpoint
+from nplm.neural.network import Shape, initial_parameters, read_model
 from nplm.neural.ranks import SingleRank
 from nplm.neural.shared_memory import SharedMemoryTraining
 from nplm.neural.train import Interrupted, Settings, stopping_epoch
@@ -170,6 +172,38 @@ def test_more_epochs_go_on_and_fewer_start_anew(splits, undisturbed, tmp_path):
     fewer = train(splits, tmp_path, "--epochs", "1")
     assert "starting anew" in fewer.stdout
     assert len(pandas.read_csv(tmp_path / "history.csv")) == 1
+
+
+def write_other_shape(path: Path) -> None:
+    write_checkpoint(path, Progress(), initial_parameters(Shape(V, 3, 5, 3, True), 1), None)
+
+
+def write_other_progress(path: Path) -> None:
+    arrays, header = read_arrays(path, "checkpoint")
+    write_arrays(path, "checkpoint", arrays, progress=header["progress"].replace("position", "place"))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(path.read_bytes()[:-100]),
+        lambda path: path.write_bytes(bytes(path.stat().st_size)),
+        lambda path: write_arrays(path, "scores", {"ln_prob": np.zeros(3)}),
+        lambda path: write_arrays(path, "checkpoint", {}, progress="{}"),
+        write_other_shape,
+        write_other_progress,
+    ],
+    ids=["empty", "truncated", "zeros", "other kind", "no parameters", "other shape", "other progress"],
+)
+def test_what_is_no_checkpoint_of_the_training_is_refused(tmp_path, damage):
+    path, shape = tmp_path / "checkpoint.safetensors", Shape(V, 3, 4, 3, True)
+    parameters = initial_parameters(shape, 1)
+    write_checkpoint(path, Progress(best_epoch=1), parameters, parameters)
+    assert read_checkpoint(path, shape)[0] == Progress(best_epoch=1)
+    damage(path)
+    with pytest.raises(InputError, match=r"checkpoint\.safetensors: cannot be read .*; remove it"):
+        read_checkpoint(path, shape)
 
 
 @pytest.mark.parametrize(
@@ -349,5 +383,5 @@ def test_a_killed_process_on_shared_memory_ends_the_training(splits, tmp_path):
         for process in multiprocessing.active_children():
             process.kill()
 
-    with pytest.raises(InputError, match=r"process 2 of 2 ended by SIGKILL in epoch 2; .* after epoch 1"):
-        shared_memory_training(splits, tmp_path, Interference(2, kill)).run(3, 0)
+    with pytest.raises(InputError, match=r"process 2 of 2 ended by SIGKILL in epoch \d+; .* after epoch"):
+        shared_memory_training(splits, tmp_path, Interference(2, kill)).run(50, 0)

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from nplm.arrays import read_arrays, write_arrays
-from nplm.neural.network import Parameters
+from nplm.errors import InputError
+from nplm.neural.network import Parameters, Shape
 
 
 @dataclass
@@ -55,13 +56,19 @@ def write_checkpoint(path: Path, progress: Progress, current: Parameters, best: 
     write_arrays(path, "checkpoint", arrays, progress=json.dumps(vars(progress)))
 
 
-def read_checkpoint(path: Path) -> tuple[Progress, Parameters, Parameters | None]:
-    """What `write_checkpoint` wrote. Raises InputError when the file is damaged."""
-    arrays, header = read_arrays(path, "checkpoint")
-
-    def parameters(name: str) -> Parameters | None:
-        if f"{name}.C" not in arrays:
-            return None
-        return Parameters(**{t.name: torch.from_numpy(arrays[f"{name}.{t.name}"]) for t in fields(Parameters)})
-
-    return Progress(**json.loads(header["progress"])), parameters("current"), parameters("best")
+def read_checkpoint(path: Path, shape: Shape) -> tuple[Progress, Parameters, Parameters | None]:
+    """What `write_checkpoint` wrote of a network of this shape. Raises InputError when the file holds anything else."""
+    V, h = shape.vocabulary_size, shape.h
+    sizes = {"C": (V, shape.m), "H": (h, shape.input_width), "d": (h,), "output": (V, shape.output_width)}
+    try:
+        arrays, header = read_arrays(path, "checkpoint")
+        progress = Progress(**json.loads(header["progress"]))
+        found = {
+            name: Parameters(**{tensor: torch.from_numpy(arrays[f"{name}.{tensor}"]) for tensor in sizes})
+            for name in (["current", "best"] if progress.best_epoch else ["current"])
+        }
+    except (InputError, KeyError, TypeError, ValueError):
+        found = {}
+    if not found or any(getattr(p, tensor).shape != size for p in found.values() for tensor, size in sizes.items()):
+        raise InputError(f"{path}: cannot be read as a checkpoint of this training; remove it to start anew")
+    return progress, found["current"], found.get("best")

@@ -162,7 +162,7 @@ class Training:
     def _start(self) -> tuple[Progress, Parameters, Parameters | None]:
         # rank 0 decides, since on a slow shared file system the ranks may not see the same files
         if self.ranks.any(self.ranks.rank == 0 and self.checkpoint.exists()):
-            progress, current, best = read_checkpoint(self.checkpoint)
+            progress, current, best = read_checkpoint(self.checkpoint, self.settings.shape)
             self.monitor.line(
                 f"continuing in epoch {progress.epoch} after {progress.position:,} examples: {self.checkpoint}"
             )
