@@ -18,13 +18,13 @@ from torch import multiprocessing
 
 from nplm.errors import InputError
 from nplm.neural.kernels import set_threads
-from nplm.neural.network import Parameters
+from nplm.neural.network import initial_parameters
 from nplm.neural.output_parallel import OutputParallel
 from nplm.neural.ranks import SingleRank
 from nplm.neural.train import Interrupted, Settings, Training
 
-SHARED = ("C", "H", "d", "output", "output_operand")
-"""What of an OutputParallel the processes share; all else is each one's own."""
+SHARED = ("C", "H", "d", "output_operand", "output_low")
+"""What of an OutputParallel the processes share; all else is each one's own. Low bits go with bfloat16 alone."""
 LOOK_SECONDS = 0.2
 """Between two looks at signals and at the other processes while their results are waited for."""
 
@@ -107,7 +107,7 @@ class OtherProcesses:
         """Put the network's parameters into shared memory and start the processes on them, unless they run."""
         if self._processes:
             return
-        tensors = {name: getattr(network, name).share_memory_() for name in SHARED}
+        tensors = {name: getattr(network, name).share_memory_() for name in SHARED if hasattr(network, name)}
         context = multiprocessing.get_context("spawn")
         for number in range(1, self._count + 1):
             connection, other_end = context.Pipe()
@@ -183,8 +183,8 @@ def _work(number, processes, settings, precision, tensors, train, connection) ->
     threading.Thread(target=_end_with_parent, daemon=True).start()
     set_threads(1)
     torch.set_flush_denormal(True)
-    parameters = Parameters(**{name: tensors[name] for name in ("C", "H", "d", "output")})
-    network = OutputParallel(settings.shape, parameters, SingleRank(), precision, settings.K)
+    own = initial_parameters(settings.shape, settings.seed)  # which give way to those that are shared
+    network = OutputParallel(settings.shape, own, SingleRank(), precision, settings.K)
     for name, tensor in tensors.items():
         setattr(network, name, tensor)
     with suppress(EOFError, ConnectionError):  # the first process has ended
