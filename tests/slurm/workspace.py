@@ -41,7 +41,7 @@ OUTER_JOB = {
 }
 """The environment of a job inside which somebody starts a local run."""
 
-EPOCHS = 100
+EPOCHS = 300
 """Long enough for something to happen to a training after its first epoch."""
 
 
