@@ -8,8 +8,9 @@
 Arithmetic of an example: 6 |V| (h + (n-1) m direct) operations, the three products of the output layer. For each shape
 and precision it measures, in interleaved repeats, (a) those three products alone, each in the layouts that a program
 may choose for its operands, of which the fastest counts, (b) our update, (c) the update that a user would write with
-nn.Embedding, nn.Linear, cross_entropy, backward and SGD with weight decay, at the same batch. Medians; rates in
-operations of (a)'s count per second. Column products_plain_gflops has (a) in the layout of nn.Linear.
+nn.Embedding, nn.Linear, cross_entropy, backward and SGD with weight decay, at the same batch, in one process with the
+threads of all ranks together. Medians; rates in operations of (a)'s count per second. Column products_plain_gflops has
+(a) in the layout of nn.Linear. The products' matrices lie in huge pages, as ours do.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from nplm.files import complete_file
 from nplm.neural.kernels import empty, set_threads
 from nplm.neural.network import Shape, initial_parameters
 from nplm.neural.output_parallel import PRECISIONS, OutputParallel
-from nplm.neural.ranks import connect
+from nplm.neural.ranks import Ranks, connect
 from nplm.report.provenance import processor
 
 SHAPES = {
@@ -60,6 +61,16 @@ def plain_update(network: PlainNetwork, optimizer: torch.optim.Optimizer, contex
     optimizer.zero_grad()
     nn.functional.cross_entropy(network(contexts), words, reduction="sum").backward()
     optimizer.step()
+
+
+def wait_asleep(ranks: Ranks) -> None:
+    """A barrier that leaves the processors of the ranks that wait to the others."""
+    if ranks.size > 1:
+        from mpi4py import MPI
+
+        request = MPI.COMM_WORLD.Ibarrier()
+        while not request.Test():
+            time.sleep(1e-4)
 
 
 def products(shape: Shape, rows: int, K: int, precision: str, device: str) -> dict[str, dict[str, Callable]]:
@@ -136,14 +147,21 @@ def main() -> None:
             for product, layouts in products(shape, len(network.rows), K, precision, device).items():
                 for layout, multiply in layouts.items():
                     work[precision, product, layout] = multiply
-        if ranks.size == 1:
-            plain = PlainNetwork(shape).to(device)
-            optimizer = torch.optim.SGD(plain.parameters(), lr=1e-3, weight_decay=1e-4)
-            work["plain"] = lambda: plain_update(plain, optimizer, contexts, words)  # noqa: B023
+        plain = PlainNetwork(shape).to(device)
+        optimizer = torch.optim.SGD(plain.parameters(), lr=1e-3, weight_decay=1e-4)
+
+        def update_plainly(plain=plain, optimizer=optimizer, contexts=contexts, words=words) -> None:
+            if ranks.rank == 0:
+                torch.set_num_threads(ranks.size * arguments.threads)
+                plain_update(plain, optimizer, contexts, words)
+                torch.set_num_threads(arguments.threads)
+            wait_asleep(ranks)
+
+        work["plain"] = update_plainly
         seconds = interleaved_medians(work, arguments.repeats, device)
 
         operations = 6 * shape.vocabulary_size * (shape.output_width - 1) * K
-        plain_seconds = seconds.get("plain")
+        plain_seconds = seconds["plain"]
         for precision in ("float32", "bfloat16"):
             of_products = {key[1:]: value for key, value in seconds.items() if len(key) == 3 and key[0] == precision}
             floor = sum(
@@ -164,10 +182,10 @@ def main() -> None:
                     "products_plain_gflops": round(operations / floor_plain / 1e9, 1),
                     "update_gflops": round(operations / ours / 1e9, 1),
                     "update_tokens_per_second": round(K / ours),
-                    "plain_tokens_per_second": round(K / plain_seconds) if plain_seconds else "",
+                    "plain_tokens_per_second": round(K / plain_seconds),
                     "share_of_products_rate": round(floor / ours, 3),
                     "share_of_plain_products_rate": round(floor_plain / ours, 3),
-                    "times_plain_pytorch": round(plain_seconds / ours, 2) if plain_seconds else "",
+                    "times_plain_pytorch": round(plain_seconds / ours, 2),
                     "times_our_float32": round(seconds["ours", "float32"] / ours, 2),
                     "processor": torch.cuda.get_device_name() if device == "cuda" else processor(),
                     "torch": torch.__version__,
