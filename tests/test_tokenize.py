@@ -1,6 +1,10 @@
 import json
+import os
 import re
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -201,6 +205,35 @@ def test_an_error_in_another_process_names_file_and_line(tmp_path, monkeypatch):
     assert not (tmp_path / "tokens.txt").exists()
 
 
+@pytest.mark.parametrize(
+    ("number", "to_all", "status"),
+    [
+        (signal.SIGTERM, True, 143),
+        (signal.SIGINT, True, 130),
+        (signal.SIGKILL, False, -signal.SIGKILL),
+    ],
+)
+def test_a_signal_ends_all_processes_without_a_traceback_and_leaves_no_output(tmp_path, number, to_all, status):
+    (tmp_path / "a.txt").write_text("Don't stop, word.\n" * 2_000_000)
+    arguments = ["--source", "text", "--input", "a.txt", "--output", "out/tokens.txt", "--processes", "2"]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "nplm", "tokenize-corpus", *arguments, "--tokenizer", "raw"],
+        cwd=tmp_path,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    while not any(file.stat().st_size for file in tmp_path.glob("out/.*")):
+        assert run.poll() is None, run.stdout.read()
+        time.sleep(0.05)
+    (os.killpg if to_all else os.kill)(run.pid, number)
+    said, _ = run.communicate(timeout=60)  # every process of the run has the pipe open until it ends
+    assert run.returncode == status
+    assert "Traceback" not in said
+    assert number == signal.SIGKILL or not list(tmp_path.glob("out/*")) + list(tmp_path.glob("out/.*"))
+
+
 def test_a_file_of_which_cleaning_leaves_nothing_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"text1.txt: holds nothing that would remain after cleaning"):
         tokenized(tmp_path, b"a", "\u200b \xad".encode(), characters="clean")
@@ -224,6 +257,30 @@ def test_command_line_records_how_a_corpus_was_read_and_what_was_changed(tmp_pat
     assert (record["encoding"], record["characters"], record["documents"]) == ("cp1252", "clean", "file")
     assert (record["bytes_replaced"], record["curly_quotes"], record["tokens"]) == (1, 1, 4)
     assert "bytes_replaced 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("input", "output", "message"),
+    [
+        ("", "tokens.txt", "nplm: error: an argument is empty"),
+        ("missing\nfile", "tokens.txt", "nplm: error: missing\\nfile: no such file"),
+        ("a.txt", "folder\n", "nplm: error: folder\\n: is a folder"),
+    ],
+)
+def test_odd_names_end_in_one_line(tmp_path, monkeypatch, capsys, input, output, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("a")
+    (tmp_path / "folder\n").mkdir()
+    assert run(monkeypatch, "tokenize-corpus", "--source", "text", "--input", input, "--output", output) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(message) and error.count("\n") == 1
+
+
+def test_a_name_that_is_not_utf8_may_be_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("a")
+    assert run(monkeypatch, "tokenize-corpus", "--source", "text", "--input", "a.txt", "--output", "\udcff") == 0
+    assert (tmp_path / "\udcff").read_text() == "a\n\n"
 
 
 def test_command_line_refuses_an_encoding_that_is_none(tmp_path, monkeypatch, capsys):

@@ -1,7 +1,9 @@
 """The command line: one subcommand per stage of the workflow, named as its rule."""
 
 import os
+import re
 import shlex
+import signal
 import sys
 from importlib import import_module
 
@@ -30,17 +32,27 @@ for _stages in ("corpus", "mapping", "ngram", "classes", "neural", "scores", "re
     import_module(f"nplm.cli.{_stages}")
 
 
+_VISIBLE = {code: repr(chr(code))[1:-1] for code in (*range(32), 127)}
+"""control characters, which a file's name may hold -> how they are written"""
+
+
 def main() -> None:
     """Run the command line; an InputError ends it with one line on standard error and exit status 1.
 
     Where the output goes to a file or a pipe, its first line is the command, so that a log shows what to type.
     """
-    if len(sys.argv) > 2 and not sys.stdout.isatty() and os.environ.get("PMI_RANK", "0") == "0":
+    sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be UTF-8
+    rank = os.environ.get("PMI_RANK")
+    if rank is None:  # a rank of MPI that ended in good order would wait for the others
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as the shell has it, and no file is left half-written
+    if len(sys.argv) > 2 and not sys.stdout.isatty() and rank in (None, "0"):
         print("nplm", shlex.join(sys.argv[1:]), flush=True)
     try:
+        if any(re.fullmatch(r"(--[\w-]+=)?", argument) for argument in sys.argv[1:]):
+            raise InputError("an argument is empty; give it a value, or leave its option out")  # a path would be "."
         app()
     except InputError as error:
-        print(f"nplm: error: {error}", file=sys.stderr)
+        print(f"nplm: error: {error}".translate(_VISIBLE), file=sys.stderr)
         sys.exit(1)
 
 

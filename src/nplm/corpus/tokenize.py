@@ -1,7 +1,9 @@
 """From a corpus to tokens.txt: one sentence a line, tokens separated by single spaces, marks as tokens of their own."""
 
 import gc
+import os
 import re
+import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -9,8 +11,9 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 
 import regex
 
@@ -242,10 +245,24 @@ def _in_order(
 
 def _results_in_order(batches: Iterator[list[Placed]], work: Work, processes: int) -> Iterator[Finished]:
     """(batch, function that returns or raises what the work on its texts did), at most a few batches ahead."""
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _follow_parent)
+    try:
         waiting: deque[Finished] = deque()
         for batch in batches:
             waiting.append((batch, pool.submit(work, [passage.text for _, passage in batch]).result))
             if len(waiting) > 2 * processes:
                 yield waiting.popleft()
         yield from waiting
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _follow_parent() -> None:
+    """In a process of the pool: leave Ctrl-C to the parent, and end when that does, even where it is killed."""
+
+    def watch() -> None:
+        parent_process().join()
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=watch, daemon=True).start()
