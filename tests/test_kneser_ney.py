@@ -138,6 +138,8 @@ def test_undefined_discounts_name_order_and_count():
     ("options", "message"),
     [
         ({"n": 0}, "order 0"),
+        ({"n": 66}, "order 66: give 1 to 65"),
+        ({"n": 10**12}, "order 1000000000000"),
         ({"n": 2, "smoothing": "witten-bell"}, "witten-bell"),
         ({"n": 2, "cutoffs": (1,)}, "cut-offs 1 do not fit order 2"),
         ({"n": 2, "cutoffs": (1, 0)}, "cut-offs 1, 0 do not fit"),

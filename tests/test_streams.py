@@ -36,6 +36,12 @@ def test_no_context_for_order_one():
     assert contexts(split([5, 6], [1]), 0).shape == (2, 0)
 
 
+def test_orders_beyond_the_history_that_splits_keep_are_refused():
+    assert contexts(split([5, 6]), 64).shape == (2, 64)
+    with pytest.raises(InputError, match="order 66: give 1 to 65, since a split keeps the 64 tokens"):
+        contexts(split([5, 6]), 65)
+
+
 @given(st.lists(st.integers(0, 9), max_size=30), st.integers(0, 30), st.integers(0, 8))
 def test_a_later_split_sees_what_the_whole_stream_shows(stream, cut, length):
     cut = min(cut, len(stream))

@@ -11,10 +11,19 @@ from pathlib import Path
 import numpy as np
 
 from nplm.arrays import read_arrays, write_arrays
+from nplm.errors import InputError
 
 NO_TOKEN = -1
 HISTORY_KEPT = 64
 """Tokens kept from before a split: more than any order in use needs."""
+
+
+def check_order(n: int) -> None:
+    """Raise InputError unless n is an order whose contexts a split holds whole, at its start too."""
+    if not 1 <= n <= HISTORY_KEPT + 1:
+        raise InputError(
+            f"order {n}: give 1 to {HISTORY_KEPT + 1}, since a split keeps the {HISTORY_KEPT} tokens before its start"
+        )
 
 
 @dataclass(frozen=True)
@@ -60,8 +69,10 @@ def read_split(path: str | Path) -> Split:
 def contexts(split: Split, length: int) -> np.ndarray:
     """The context of every token: int32 [T, length], oldest word first, so column -1 is w[t-1].
 
-    Places before the stream's start hold NO_TOKEN. The result is a read-only view of T + length values.
+    Places before the stream's start hold NO_TOKEN. The result is a read-only view of T + length values. Raises
+    InputError as `check_order` does.
     """
+    check_order(length + 1)
     if length == 0:
         return np.empty((len(split), 0), dtype=np.int32)
     padded = np.full(length + len(split), NO_TOKEN, dtype=np.int32)

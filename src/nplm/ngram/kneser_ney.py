@@ -18,6 +18,7 @@ import numpy as np
 from nplm.arrays import read_arrays, write_arrays
 from nplm.errors import InputError
 from nplm.ngram.counts import MISSING, NgramTable, count_ngrams, extend, find
+from nplm.streams import check_order
 
 SMOOTHINGS = ("backoff", "interpolated")
 FALLBACK_DISCOUNTS = np.array([0.5, 1.0, 1.5])
@@ -85,6 +86,7 @@ def fit(
 
     Raises InputError for a bad option or stream, and for undefined discounts unless a fallback is asked for.
     """
+    check_order(n)
     cutoffs = tuple(cutoffs or (1,) * n)
     _check_options(n, smoothing, cutoffs, undefined_discounts)
     tables = count_ngrams(tokens, vocabulary_size, n)
@@ -124,8 +126,6 @@ def fit(
 
 
 def _check_options(n: int, smoothing: str, cutoffs: tuple[int, ...], undefined_discounts: str) -> None:
-    if n < 1:
-        raise InputError(f"order {n} is no order of an n-gram model; give 1 or more")
     if smoothing not in SMOOTHINGS:
         raise InputError(f"smoothing '{smoothing}' is unknown; give one of {', '.join(SMOOTHINGS)}")
     if len(cutoffs) != n or min(cutoffs) < 1:
