@@ -105,8 +105,8 @@ class ProcessorSeconds(PhaseSeconds):
 
 
 def message_sizes(shape: Shape, K: int) -> list[int]:
-    """Bytes of the Allreduces of one update: the maxima, the normalisers with the targets' logits, the gradient."""
-    return [4 * K, 4 * 2 * K, 4 * K * shape.output_width]
+    """Bytes of the Allreduces of one update: the normalisers with the targets' logits, the gradient."""
+    return [4 * 2 * K, 4 * K * shape.output_width]
 
 
 def predicted_update(output: dict[int, float], replicated: float, shape: Shape, ranks: int, network: Network) -> dict:
@@ -228,7 +228,11 @@ def fitted_network(folder: Path) -> Network:
 
 
 def predict(folder: Path, networks: dict[str, Network]) -> None:
-    """Write scaling.csv: every task on every network at every number of ranks; print the check against real updates."""
+    """Write every task on every network at every number of ranks, the same for a reader, and the check of the model.
+
+    These are scaling.csv, scaling_epochs.csv (a line per task and number of ranks, a column per network) and, against
+    the real updates, scaling_check.csv.
+    """
     parts = read_csv(folder / "scaling_parts.csv")
 
     def measured(name: str, processes: int) -> tuple[dict[int, float], float]:
@@ -257,17 +261,31 @@ def predict(folder: Path, networks: dict[str, Network]) -> None:
                     }
                 )
     write_csv(folder / "scaling.csv", rows, rows[0])
+    epochs = {}
+    for row in rows:
+        cell = f"{row['epoch_seconds']:,.0f} s, {row['communication_share']:.0%}"
+        epochs.setdefault((row["task"], row["ranks"]), {})[row["network"]] = cell
+    rows = [{"task": task, "ranks": ranks, **cells} for (task, ranks), cells in epochs.items()]
+    write_csv(folder / "scaling_epochs.csv", rows, rows[0])
 
     here = fitted_network(folder)
     print(f"this machine: latency {here.latency * 1e6:.1f} us, bandwidth {here.bandwidth / 1e9:.2f} GB/s")
+    checks = []
     for row in read_csv(folder / "scaling_updates.csv"):
         ranks, task = int(row["ranks"]), TASKS[row["task"]]
         predicted = predicted_update(*measured(row["task"], ranks), task.shape, ranks, here)["update_seconds"]
         real = float(row["update_seconds"])
-        print(
-            f"{row['task']}, {ranks} rank(s): predicted {1e3 * predicted:.2f} ms, measured {1e3 * real:.2f} ms per "
-            f"update ({predicted / real - 1:+.0%})"
+        checks.append(
+            {
+                "task": row["task"],
+                "ranks": ranks,
+                "predicted_milliseconds": f"{1e3 * predicted:.2f}",
+                "measured_milliseconds": f"{1e3 * real:.2f}",
+                "difference": f"{predicted / real - 1:+.0%}",
+            }
         )
+        print(checks[-1])
+    write_csv(folder / "scaling_check.csv", checks, checks[0])
 
 
 def agree(ranks: int, updates: int = 20) -> None:

@@ -1,4 +1,4 @@
-"""Put the tables of docs/performance.md in from the files that the benchmarks wrote.
+"""Put the tables of the pages on speed in from the files that the benchmarks wrote.
 
     python benchmarks/tables.py
 
@@ -12,8 +12,8 @@ from nplm.files import read_csv, write_text
 from nplm.report.markdown import markdown_table
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs/performance.md"
-BLOCK = re.compile(r"(<!-- (?P<files>[\w/., ]+\.csv): (?P<columns>[\w, ]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
+PAGES = [ROOT / "docs" / name for name in ("performance.md", "scaling.md")]
+BLOCK = re.compile(r"(<!-- (?P<files>[\w/., ]+\.csv): (?P<columns>[\w, /]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
 def filled(text: str, root: Path = ROOT) -> str:
@@ -30,8 +30,9 @@ def filled(text: str, root: Path = ROOT) -> str:
 
 
 def _is_number(cell: str) -> bool:
-    return re.fullmatch(r"-?[\d.]+", cell) is not None
+    return re.fullmatch(r"[-+]?[\d.,]+( s, \d+)?%?", cell) is not None
 
 
 if __name__ == "__main__":
-    write_text(PAGE, filled(PAGE.read_text()))
+    for page in PAGES:
+        write_text(page, filled(page.read_text()))

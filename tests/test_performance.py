@@ -1,14 +1,17 @@
-"""docs/performance.md shows what the benchmarks wrote."""
+"""The pages on speed show what the benchmarks wrote."""
 
 import runpy
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 TABLES = runpy.run_path(str(ROOT / "benchmarks/tables.py"))
 
 
-def test_the_tables_are_those_of_the_benchmarks():
-    page = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("path", TABLES["PAGES"], ids=lambda path: path.name)
+def test_the_tables_are_those_of_the_benchmarks(path):
+    page = path.read_text(encoding="utf-8")
     assert page.count("<!-- end -->") == len(TABLES["BLOCK"].findall(page)) > 0
     assert TABLES["filled"](page) == page, "put them in with: python benchmarks/tables.py"
 
