@@ -427,6 +427,11 @@ def test_row_far_worse_than_the_others_is_written_at_the_edge(tmp_path, paper):
     assert "ours: 1800 →" in text_of(tmp_path / "p.svg")
 
 
+def test_the_figure_of_rows_that_the_paper_lacks_does_not_speak_of_it(tmp_path, tables):
+    figures.plot_perplexity(tmp_path / "p.svg", tables[1:])
+    assert "ours" in text_of(tmp_path / "p.svg") and "paper" not in text_of(tmp_path / "p.svg")
+
+
 def test_figures_of_nothing_are_refused(tmp_path, tables):
     with pytest.raises(InputError, match="none of the mixtures has a weight per bin"):
         figures.plot_mixture_weights(tmp_path / "f.svg", [])

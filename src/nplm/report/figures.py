@@ -70,10 +70,12 @@ def plot_perplexity(path: str | Path, tables: Sequence[Sequence[Row]]) -> None:
         column: [(float(row[column]), y) for y, row in enumerate(shown) if row[column] not in ("", NOT_RUN)]
         for column in columns
     }
+    points = {column: of_rows for column, of_rows in points.items() if of_rows}
     # One far worse model (a unigram) would press all others together: what is beyond the end is written there.
     end = 1.5 * median(perplexity for column in points.values() for perplexity, _ in column)
     with drawn(path, 1.6 + 0.28 * len(shown)) as (figure, (ax,)):
-        for column, (label, marker, face, size) in columns.items():
+        for column in points:
+            label, marker, face, size = columns[column]
             inside = [point for point in points[column] if point[0] <= end]
             x, y = zip(*inside, strict=True) if inside else ((), ())
             ax.plot(x, y, marker, mfc=face, mec="black", ms=size, label=label)
