@@ -15,6 +15,7 @@ from nplm.report import corpus_card, figures, latex, page, provenance, table_for
 from nplm.report.history import read_histories
 from nplm.report.markdown import markdown_table
 from nplm.report.mixture_table import mixture_weights_markdown, tabulate_mixture_weights
+from nplm.report.style import HATCHES, SHADES
 from nplm.report.table import NOT_RUN, PAPER_COLUMNS, read_paper, read_table, tabulate
 from nplm.significance import Interval, write_comparisons
 
@@ -419,6 +420,17 @@ def test_figure_says_what_it_shows_as_text_and_is_the_same_every_time(tmp_path, 
     drawings[name](tmp_path / "second.svg")
     assert (tmp_path / "first.svg").read_bytes() == (tmp_path / "second.svg").read_bytes()
     assert set(words) <= set(text_of(tmp_path / "first.svg"))
+
+
+def test_one_epoch_has_one_whole_number_on_its_axis(tmp_path):
+    histories = {"net": [{"epoch": 1, "train_perplexity": 120.0, "valid_perplexity": 119.0}]}
+    figures.plot_learning_curves(tmp_path / "l.svg", histories)
+    assert "1" in text_of(tmp_path / "l.svg")
+    assert not {"0.9", "1.0", "1.1"} & set(text_of(tmp_path / "l.svg"))
+
+
+def test_no_two_of_the_ten_phases_of_an_epoch_look_alike():
+    assert len(set(zip(SHADES, HATCHES, strict=True))) >= 10
 
 
 def test_row_far_worse_than_the_others_is_written_at_the_edge(tmp_path, paper):

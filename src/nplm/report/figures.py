@@ -1,5 +1,6 @@
 """The report's figures, drawn from its tables and the networks' histories."""
 
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean, median, stdev
@@ -49,7 +50,8 @@ def plot_learning_curves(
             ax.set_ylabel("perplexity")
             plain_logarithmic(ax.yaxis)
         axes[-1].set_xlabel("epoch")
-        axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        axes[-1].set_xlim(0.5, max(epochs[-1]["epoch"] for epochs in histories.values()) + 0.5)
         handles, labels = axes[0].get_legend_handles_labels()
         legend = dict(zip(labels, handles, strict=True))
         figure.legend(legend.values(), legend.keys(), loc="outside upper center", ncols=2)
@@ -144,9 +146,9 @@ def plot_classes(path: str | Path, rows: Sequence[Row]) -> None:
     if not rows:
         raise InputError(f"{path}: no row of the tables has a number of classes (column c); add a class-based model")
     names = whose(rows)
-    theirs = _by_classes(rows, "paper_test_ppl", lambda row: f"{names['paper_']}, n = {row['n']}")
-    ours = _by_classes(rows, "test_ppl", lambda row: f"{names['']}, n = {row['n']}, {row['variant']}")
-    with drawn(path, 4 + 0.25 * (len(theirs) + len(ours))) as (figure, (ax,)):
+    theirs = _by_classes(rows, "paper_test_ppl", lambda row: _legend(f"{names['paper_']}, n = {row['n']}"))
+    ours = _by_classes(rows, "test_ppl", lambda row: _legend(f"{names['']}, n = {row['n']}, {row['variant']}"))
+    with drawn(path, 4 + 0.25 * sum(1 + label.count("\n") for label in (*theirs, *ours))) as (figure, (ax,)):
         for curves, colors, lines, face in ((theirs, ("black",), (":",), "white"), (ours, COLORS, LINES, None)):
             for number, (label, points) in enumerate(curves.items()):
                 ax.plot(
@@ -164,6 +166,11 @@ def plot_classes(path: str | Path, rows: Sequence[Row]) -> None:
         ax.set_xlabel("classes")
         ax.set_ylabel("test perplexity")
         figure.legend(loc="outside upper center", ncols=1)
+
+
+def _legend(label: str) -> str:
+    """A label in lines that fit the figure's width."""
+    return "\n".join(textwrap.wrap(label, 52))
 
 
 def _by_classes(rows: Sequence[Row], column: str, label: Callable[[Row], str]) -> dict[str, list[tuple[int, float]]]:
