@@ -106,6 +106,11 @@ def test_result_does_not_depend_on_where_the_reader_cuts(tmp_path_factory, conte
         assert tokenized(tmp_path, content, marks="paragraph") == whole
 
 
+def test_a_byte_order_mark_from_an_entity_is_counted_as_it_is_read_back(tmp_path):
+    lines, counts = tokenized(tmp_path, b"<DOC><TEXT>a&#xFEFF;b</TEXT></DOC>", source="sgml")
+    assert lines == ["a b"] and counts.tokens == 2
+
+
 def test_a_line_longer_than_a_block_is_one_sentence(tmp_path):
     words = [f"word{number}" for number in range(300_000)]
     lines, counts = tokenized(tmp_path, " ".join(words).encode() + b" ")

@@ -23,8 +23,9 @@ LONGEST = 1 << 26
 """characters of a document at most"""
 DOCUMENT_TAG = re.compile(r"<(/?)(?:DOC|REUTERS)(?:\s[^<>]*)?>", re.IGNORECASE)
 TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9._:-]*)((?:\s[^<>]*)?)/?>")
-COMMENT = re.compile(r"<!--.*?-->|<[!?][^<>]*>", re.DOTALL)
-"""also declarations and processing instructions"""
+DECLARATION = re.compile(r"<(?:!(?!--)|\?)[^<>]*>")
+"""also processing instructions"""
+COMMENT = re.compile(rf"<!--.*?-->|{DECLARATION.pattern}", re.DOTALL)
 
 TEXT = {"text", "body"}
 """elements that hold the text; the inner one where one holds the other, which both ways occur"""
@@ -35,18 +36,19 @@ HEADINGS = {"title", "headline", "head", "hl", "author", "byline", "dateline"}
 BREAKS = {"p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "li", "table", "tr", "row", "turn"}
 """tags between paragraphs; many files never end what these begin"""
 
-ENTITY = re.compile(r"&(#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]*);")
+ENTITY = re.compile(r"&((?:(?:(?i:amp)|#38);)*)(#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]*);")
+"""(what escaped its ampersand once more, "" where nothing did; its name or number)"""
 TYPESETTING = {"LR", "UR", "QL", "QC", "QR"}
 """codes of the wire, not characters: lower and upper rail, quad left, centre and right"""
 NEWSWIRE_ENTITIES = {"MD": "--", "HYPH": "-", "BLANK": " ", "TAB": "\t"}
 """named entities that HTML lacks"""
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 SIGN_OFF = re.compile(
-    r"""\s* (?: reuters? [\s.]* | -+\ *(?:0|30)\ *-+ | \#{3,} | \(\ *(?:end|more)\ *\)
-    | (?:AP|NYT|LATWP|UPI|AFP)-[A-Z]{0,3}-?\d\d-\d\d-\d\d.* ) \s*""",
+    r"""reuters? [\s.]* | -+\ *(?:0|30)\ *-+ | \#{3,} | \(\ *(?:end|more)\ *\)
+    | (?:AP|NYT|LATWP|UPI|AFP)-[A-Z]{0,3}-?\d\d-\d\d-\d\d.*""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""a last line that is the agency's and not the story's"""
+"""a last line, without white space around it, that is the agency's and not the story's"""
 
 
 def newswire_passages(file: Path, pieces: Iterable[Piece], counts: Counter[str]) -> Iterator[Passage]:
@@ -82,7 +84,7 @@ def _documents(file: Path, pieces: Iterable[Piece], counts: Counter[str]) -> Ite
                 counts["documents_without_end"] += not tag[1]
                 yield line, buffer[start : tag.start()]
             else:
-                counts["words_outside_documents"] += _words(buffer[start : tag.start()])
+                counts["words_outside_documents"] += _words(_without_comments(buffer[start : tag.start()], counts))
             line += buffer.count("\n", start, tag.end())
             inside, start = not tag[1], tag.end()
         buffer = buffer[start:]
@@ -92,7 +94,7 @@ def _documents(file: Path, pieces: Iterable[Piece], counts: Counter[str]) -> Ite
         counts["documents_without_end"] += 1
         yield line, buffer
     else:
-        counts["words_outside_documents"] += _words(buffer)
+        counts["words_outside_documents"] += _words(_without_comments(buffer, counts))
 
 
 def _chunks(pieces: Iterable[Piece]) -> Iterator[str]:
@@ -108,7 +110,19 @@ def _chunks(pieces: Iterable[Piece]) -> Iterator[str]:
 
 
 def _words(text: str) -> int:
-    return len(TAG.sub(" ", COMMENT.sub(" ", text)).split())
+    return len(TAG.sub(" ", text).split())
+
+
+def _without_comments(text: str, counts: Counter[str]) -> str:
+    """Text with a space for every comment and declaration; a comment that never ends is text."""
+
+    def left_out(comment: re.Match) -> str:
+        counts["comment_words_left_out"] += _words(comment[0].strip("<>!?-"))
+        return " "
+
+    last = text.rfind("-->") + len("-->") if "-->" in text else 0
+    # Behind it no comment ends: to look for an end from every "<!--" there would take quadratic time.
+    return COMMENT.sub(left_out, text[:last]) + DECLARATION.sub(left_out, text[last:])
 
 
 @dataclass
@@ -116,7 +130,7 @@ class _Element:
     """An element of a document that matters, with what stands in it and in none further inside."""
 
     name: str
-    above: tuple["_Element", ...] = ()
+    outer: "_Element | None" = None
     parts: list[str] = field(default_factory=list)
     has_text_inside: bool = False
 
@@ -124,11 +138,13 @@ class _Element:
 def _texts(document: str, counts: Counter[str]) -> list[str]:
     """The content of every element that holds text, without tags, entities and control characters."""
     texts = []
-    elements = _elements(COMMENT.sub(" ", document), counts)
+    elements = _elements(_without_comments(document, counts), counts)
     for element in elements:
-        if element.name in TEXT and not "".join(element.parts).isspace():
-            for outer in element.above:
+        if element.name in TEXT and "".join(element.parts).strip():
+            outer = element.outer
+            while outer and not outer.has_text_inside:
                 outer.has_text_inside = True
+                outer = outer.outer
     for element in elements:
         content = "".join(element.parts)
         if element.name in TEXT | LEAD and not element.has_text_inside:
@@ -142,6 +158,7 @@ def _elements(document: str, counts: Counter[str]) -> list[_Element]:
     """The document itself and the elements of text and headings in it, in order."""
     ended = {tag[2].lower() for tag in TAG.finditer(document) if tag[1]}
     within = [_Element("")]
+    open_names: Counter[str] = Counter()
     elements = within[:]
     start = 0
     for tag in TAG.finditer(document):
@@ -151,13 +168,18 @@ def _elements(document: str, counts: Counter[str]) -> list[_Element]:
             continue
         within[-1].parts += [document[start : tag.start()], "\n\n" if name in BREAKS else " "]
         start = tag.end()
-        names = [element.name for element in within]
-        if is_end and name in names:
-            del within[len(names) - 1 - names[::-1].index(name) :]
+        if is_end and open_names[name]:
+            closed = ""
+            while closed != name:
+                closed = within.pop().name
+                open_names[closed] -= 1
         elif not is_end and (
-            name in TEXT or (name in HEADINGS and name in ended) or (name in LEAD and TEXT.isdisjoint(names))
+            name in TEXT
+            or (name in HEADINGS and name in ended)
+            or (name in LEAD and not any(open_names[text] for text in TEXT))
         ):
-            within.append(_Element(name, tuple(within)))
+            within.append(_Element(name, within[-1]))
+            open_names[name] += 1
             elements.append(within[-1])
     within[-1].parts.append(document[start:])
     return elements
@@ -167,25 +189,27 @@ def _characters(text: str, counts: Counter[str]) -> str:
     """Text with characters in place of entities, and spaces in place of control characters and typesetting codes."""
 
     def character(entity: re.Match) -> str:
-        name = entity[1]
+        escaped, name = entity.groups()
         if name.startswith("#"):
-            return unescape(entity[0]) or "\1"  # HTML has no control characters
+            counts["doubly_escaped_entities"] += bool(escaped)
+            return unescape(f"&{name};") or "\1"  # HTML has no control characters
         if name.upper() in TYPESETTING:
             counts["typesetting_codes"] += 1
             return " "
         known = NEWSWIRE_ENTITIES.get(name.upper()) or html5.get(f"{name};") or html5.get(f"{name.lower()};")
-        counts["unknown_entities_kept"] += known is None
-        return known or entity[0]
+        counts["doubly_escaped_entities"] += bool(escaped and known)
+        counts["unknown_entities_kept"] += not (escaped or known)
+        return known or f"&{name};"  # where its ampersand was escaped, that was meant: R&amp;D;
 
     text, controls = CONTROL.subn(" ", ENTITY.sub(character, text))
     counts["control_characters"] += controls
-    return text
+    return text.replace("\ufeff", " ")  # as `read_pieces` does with those that are in the file
 
 
 def _paragraphs(text: str, counts: Counter[str]) -> list[str]:
     """The paragraphs, each on one line: they begin after a blank line or with a line that is set in."""
     lines = [line.expandtabs().rstrip() for line in text.split("\n")]
-    while lines and (not lines[-1] or SIGN_OFF.fullmatch(lines[-1])):
+    while lines and (not lines[-1] or SIGN_OFF.fullmatch(lines[-1].strip())):
         counts["sign_offs_left_out"] += bool(lines.pop())
     margin = min((len(line) - len(line.lstrip()) for line in lines if line), default=0)
     paragraphs: list[list[str]] = [[]]
