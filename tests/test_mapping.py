@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from nplm.cli import app
 from nplm.corpus import mapping
 from nplm.corpus.mapping import Mapping, count_tokens, map_tokens, read_mapping
+from nplm.corpus.proper_nouns import Thresholds
 from nplm.corpus.vocabulary import read_tokens
 from nplm.errors import InputError
 
@@ -89,6 +90,21 @@ def test_tokens_mapped_before_are_refused(tmp_path):
         count_tokens(tmp_path / "tokens.txt", EVERYTHING.thresholds)
 
 
+@pytest.mark.parametrize("token", ["<Number>", "<TEXT>", "<Rare>"])
+def test_a_token_that_lower_case_makes_a_reserved_symbol_is_refused(tmp_path, token):
+    assert mapped(tmp_path, f"a {token} A\n", Mapping(numbers="one"))[0] == f"a {token} A\n"
+    with pytest.raises(InputError, match=rf"tokens.txt: holds '{token}', in lower case a reserved symbol"):
+        mapped(tmp_path, f"a {token} A\n", EVERYTHING)
+
+
+@pytest.mark.parametrize(
+    "options", [{"share": float("nan")}, {"share": 2}, {"count": 0}, {"headline_share": float("inf")}]
+)
+def test_thresholds_that_are_none_are_refused(options):
+    with pytest.raises(InputError, match=r"proper nouns: share .* count .* headline share"):
+        Thresholds(**options)
+
+
 def test_on_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tokens.txt").write_text(TEXT)
@@ -116,7 +132,10 @@ def test_on_the_command_line(tmp_path, monkeypatch):
     assert "Smith → <proper_noun> (2)" in card["proper_nouns_examples"]
 
 
-def test_another_record_is_refused(tmp_path):
-    (tmp_path / "record.json").write_text(json.dumps({"tokens": 3}))
+@pytest.mark.parametrize(
+    "record", [{}, {"tokens": 3}, {"mapping": {"numbers": "none"}}, {"mapping": {"proper_noun_thresholds": [1]}}]
+)
+def test_another_record_is_refused(tmp_path, record):
+    (tmp_path / "record.json").write_text(json.dumps(record))
     with pytest.raises(InputError, match="is no record of map-tokens"):
         read_mapping(tmp_path / "record.json")

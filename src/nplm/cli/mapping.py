@@ -35,8 +35,9 @@ def map_tokens(
     """Map tokens to fewer: numbers and proper nouns to symbols, the rest to lower case."""
     from nplm.corpus import mapping
     from nplm.corpus.proper_nouns import Thresholds, decide, write_proper_nouns
-    from nplm.files import write_json
+    from nplm.files import require_writable, write_json
 
+    require_writable((output, record, proper_noun_table), [tokens])
     wanted = mapping.Mapping(lower_case, numbers, proper_nouns, Thresholds(share, count, headline_share))
     counts = mapping.count_tokens(tokens, wanted.thresholds)
     made = mapping.map_tokens(tokens, output, wanted, counts)
@@ -59,7 +60,12 @@ def explain(
     proper_noun_table: Annotated[Path | None, Option(help="proper_nouns.tsv: the proper nouns.")] = None,
     vocabulary: Annotated[Path | None, Option(help="vocabulary.tsv: the words that are not rare.")] = None,
 ) -> None:
-    """Show what each step, from the characters to the word's id, makes of a text."""
+    """Show what each step, from the characters to the word's id, makes of a text.
+
+    A row for each token. Columns: what a step of the mapping that changes the token makes of it; capitals: of the uses
+    of the word that tell, how many have a capital; rare: <rare>, if it becomes that; id and count: in the vocabulary,
+    of the word or of <rare>. What is not mapped, or has no file, has no column.
+    """
     from rich.console import Console
 
     from nplm.corpus.explain import FILES, explain_text, files_of_experiment, read_rules

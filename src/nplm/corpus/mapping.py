@@ -159,9 +159,13 @@ def map_tokens(tokens: str | Path, output: str | Path, mapping: Mapping, counts:
     """Write the mapped tokens, line by line as they stood, and return the record of what each step changed.
 
     `counts` are those of this file. The output is written as a whole or not at all.
+    Raises InputError where lower case would make a reserved symbol of a token.
     """
     proper_nouns = decide(counts.cases, mapping.thresholds)
     changes = {token: change(token, mapping, proper_nouns) for token in counts.tokens}
+    for token, (step, new) in changes.items():
+        if step == "lower_case" and new in SPECIAL_SYMBOLS:
+            raise InputError(f"{tokens}: holds '{token}', in lower case a reserved symbol; replace it in the text")
     after = {LINE_END: LINE_END} | {token: new for token, (_, new) in changes.items()}
     with complete_file(output) as partial_file, open(partial_file, "w", encoding="utf-8", newline="\n") as out:
         separator = ""
@@ -197,6 +201,9 @@ def read_mapping(path: str | Path) -> Mapping:
     options = read_json(path).get("mapping")
     try:
         thresholds = Thresholds(**options.pop("proper_noun_thresholds", {}))
-        return Mapping(**options, thresholds=thresholds)
+        mapping = Mapping(**options, thresholds=thresholds)
+        if mapping.numbers in ("keep", "one", "forms") and mapping.proper_nouns in ("keep", "one"):
+            return mapping
     except (AttributeError, TypeError):
-        raise InputError(f"{path}: is no record of map-tokens; give its --record") from None
+        pass
+    raise InputError(f"{path}: is no record of map-tokens; give its --record")

@@ -6,6 +6,7 @@ without a capital anywhere. Words in capitals alone count as capitalised, but a 
 The decision is about a word, not about one use of it, so that it holds at sentence starts and in headlines too.
 """
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from enum import IntFlag
@@ -22,7 +23,10 @@ COLUMNS = ("word", "capitalised_inside", "lower_case", "proper_noun")
 
 @dataclass(frozen=True)
 class Thresholds:
-    """When a word is a proper noun; chosen on one half of Brown and measured on the other (docs/mapping.md)."""
+    """When a word is a proper noun; chosen on one half of Brown and measured on the other (docs/mapping.md).
+
+    Raises InputError for a value that can be no share or no count.
+    """
 
     share: float = 0.85
     """least share of its capitals inside sentences among these and its uses without a capital"""
@@ -30,6 +34,13 @@ class Thresholds:
     """least number of its capitals inside sentences"""
     headline_share: float = 0.9
     """a line of two words or more is a headline when at least this share of its words have a capital"""
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.share <= 1 and self.count >= 1 and 0 <= self.headline_share < math.inf):
+            raise InputError(
+                f"proper nouns: share {self.share}, count {self.count}, headline share {self.headline_share}; give a "
+                "share from 0 to 1, a count of at least 1, and a headline share of at least 0 that is finite"
+            )
 
 
 class Trait(IntFlag):
