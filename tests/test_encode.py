@@ -114,11 +114,49 @@ def test_card_counts_the_corpus_and_its_splits(tokens):
     assert expected.items() <= card.items()
 
 
-def test_record_of_other_tokens_is_refused(tokens):
+@pytest.mark.parametrize(
+    ("record", "mapping", "message"),
+    [
+        ({"tokens": 8}, None, "record counts 8 tokens but the stream has 9"),
+        ({}, None, "record counts None tokens"),
+        (None, {}, "record counts None tokens"),
+        (None, {"tokens": 9}, "the record of the mapping is not what map-tokens writes"),
+        (None, {"tokens": 9, "distinct": 1, "mapping": {}, "steps": {"a": 1}}, "is not what map-tokens writes"),
+    ],
+)
+def test_record_of_other_tokens_is_refused(tokens, record, mapping, message):
     vocabulary = vocabulary_of(5)
     stream = encode_tokens(tokens, vocabulary)
-    with pytest.raises(InputError, match="record counts 8 tokens but the stream has 9"):
-        corpus_card(stream, split_stream(stream.ids, 5, 2, vocabulary), vocabulary, {"tokens": 8})
+    with pytest.raises(InputError, match=message):
+        corpus_card(stream, split_stream(stream.ids, 5, 2, vocabulary), vocabulary, record, mapping)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("tokenize-corpus --source text --input a.txt --output a.txt", "a.txt: is an input"),
+        ("tokenize-corpus --source text --input a.txt --output b --record ./b", "b: is another output"),
+        ("build-vocabulary --tokens a.txt --output a.txt", "a.txt: is an input"),
+        ("map-tokens --tokens a.txt --output b --record c --proper-noun-table b", "b: is another output"),
+        (
+            "encode-corpus --tokens a.txt --vocabulary a.txt --train-size 1 --valid-size 1 --output-directory . "
+            "--record corpus.json",
+            "corpus.json: is an input",
+        ),
+        (
+            "encode-corpus --tokens a.txt --vocabulary a.txt --train-size 1 --valid-size 1 --output-directory a.txt",
+            "a.txt/train.safetensors: cannot be written",
+        ),
+    ],
+)
+def test_an_output_that_would_replace_another_file_is_refused_and_nothing_written(
+    tmp_path, monkeypatch, command, message
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("a")
+    with pytest.raises(InputError, match=message):
+        app(command.split(), standalone_mode=False)
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a.txt", "a")]
 
 
 def test_from_texts_to_splits_on_the_command_line(tmp_path, monkeypatch):

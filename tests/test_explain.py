@@ -57,6 +57,13 @@ def test_proper_nouns_need_their_table(results):
         read_rules(mapping_record="mapped.json")
 
 
+@pytest.mark.parametrize("record", ["{}", '{"tokenizer": "none"}', '{"tokenizer": ["raw"]}'])
+def test_another_record_is_refused(tmp_path, record):
+    (tmp_path / "tokens.json").write_text(record)
+    with pytest.raises(InputError, match=r"tokens.json: is no record of tokenize-corpus"):
+        read_rules(tmp_path / "tokens.json")
+
+
 def test_a_folder_without_results_and_a_text_without_tokens_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"tokens.json: no such file"):
         files_of_experiment(tmp_path)

@@ -63,7 +63,7 @@ def tokenize_corpus(
     from nplm.corpus.paths import brown_files, expand_paths
     from nplm.corpus.retrieve import RECORD
     from nplm.corpus.tokenize import tokenize
-    from nplm.files import read_json, write_json
+    from nplm.files import read_json, require_writable, write_json
 
     processes = processes or len(os.sched_getaffinity(0))
     if source == "brown":
@@ -78,6 +78,7 @@ def tokenize_corpus(
         origin = {"source": " ... ".join(str(file) for file in dict.fromkeys((files[0], files[-1])))}
         settings = {"tokenizer": tokenizer, "marks": marks, "encoding": encoding, "characters": characters}
         settings |= {"bad_bytes": bad_bytes} | ({"documents": documents} if source == "text" else {})
+    require_writable((output, record), files)
     counts, changes = tokenize(files, output, source, **settings, processes=processes)
     if record:
         write_json(record, {"corpus": source, **origin, **settings, **asdict(counts), **changes})
@@ -106,6 +107,7 @@ def build_vocabulary(
 ) -> None:
     """List the words that have an id of their own, and count them."""
     from nplm.corpus.vocabulary import build_vocabulary, count_words, document_ends, nearest_end, write_vocabulary
+    from nplm.files import require_writable
 
     if scope == "train" and train_size is None:
         raise InputError("--scope train: needs --train-size; give the number of tokens of train")
@@ -113,8 +115,9 @@ def build_vocabulary(
         raise InputError("--rare-threshold, --size: give one of the two")
     if size is None and rare_threshold is None:
         rare_threshold = 3
-    if scope == "train" and at == "document":
-        train_size = nearest_end(train_size, document_ends(tokens))
+    require_writable([output], [tokens])
+    if scope == "train" and at == "document" and train_size <= (ends := document_ends(tokens))[-1]:
+        train_size = nearest_end(train_size, ends)
     counts = count_words(tokens, train_size if scope == "train" else None)
     keep_punctuation = size is not None if keep_punctuation is None else keep_punctuation
     vocabulary = build_vocabulary(counts, rare_threshold, scope, size, keep_punctuation)
@@ -138,20 +141,22 @@ def encode_corpus(
     mapping_record: Annotated[Path | None, Option(help="Record (JSON) that map-tokens made of these tokens.")] = None,
 ) -> None:
     """Write the encoded splits, and the corpus card that counts what is in them."""
-    from nplm.corpus.encode import corpus_card, encode_tokens, split_stream
+    from nplm.corpus.encode import SPLITS, corpus_card, encode_tokens, split_stream
     from nplm.corpus.vocabulary import read_vocabulary
-    from nplm.files import read_json, write_json
+    from nplm.files import read_json, require_writable, write_json
     from nplm.streams import write_split
 
+    files = {name: output_directory / f"{name}.safetensors" for name in SPLITS}
+    card_file = output_directory / "corpus.json"
+    require_writable([*files.values(), card_file], filter(None, (tokens, vocabulary, record, mapping_record)))
+    records = [read_json(file) if file else None for file in (record, mapping_record)]
     words = read_vocabulary(vocabulary)
     stream = encode_tokens(tokens, words)
     ends = stream.document_ends if at == "document" else None
     splits = split_stream(stream.ids, train_size, valid_size, words, test_size, ends)
-    card = corpus_card(
-        stream, splits, words, record and read_json(record), mapping_record and read_json(mapping_record)
-    )
+    card = corpus_card(stream, splits, words, *records)
     for split in splits:
-        write_split(output_directory / f"{split.name}.safetensors", split)
-    write_json(output_directory / "corpus.json", card)
+        write_split(files[split.name], split)
+    write_json(card_file, card)
     rates = ", ".join(f"{s.name} {len(s)} ({card[f'{s.name}_rare_rate']:.2%} rare)" for s in splits)
     print(f"{output_directory}: {rates}; |V| = {len(words)}, ids {stream.ids.dtype}")

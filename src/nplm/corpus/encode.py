@@ -99,14 +99,23 @@ def split_stream(
 
 
 def mapping_counts(record: dict) -> dict[str, object]:
-    """What the corpus card says of the mapping, from the record that map-tokens made: one flat record."""
-    found: dict[str, object] = {f"mapping_{option}": value for option, value in record["mapping"].items()}
-    for step, counts in record["steps"].items():
-        found[f"{step}_tokens_changed"] = counts["tokens_changed"]
-        found[f"{step}_types_changed"] = counts["types_changed"]
-        if counts["symbols"]:
-            found[f"{step}_symbols"] = [f"{symbol} ({count})" for symbol, count in counts["symbols"].items()]
-        found[f"{step}_examples"] = [f"{before} → {after} ({count})" for before, after, count in counts["examples"]]
+    """What the corpus card says of the mapping, from the record that map-tokens made: one flat record.
+
+    Raises InputError for another record.
+    """
+    try:
+        found = {"distinct": record["distinct"]}
+        found |= {f"mapping_{option}": value for option, value in record["mapping"].items()}
+        for step, counts in record["steps"].items():
+            found[f"{step}_tokens_changed"] = counts["tokens_changed"]
+            found[f"{step}_types_changed"] = counts["types_changed"]
+            if counts["symbols"]:
+                found[f"{step}_symbols"] = [f"{symbol} ({count})" for symbol, count in counts["symbols"].items()]
+            found[f"{step}_examples"] = [f"{before} → {after} ({count})" for before, after, count in counts["examples"]]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InputError(
+            "the record of the mapping is not what map-tokens writes; give the one it made of these tokens"
+        ) from None
     return found
 
 
@@ -124,7 +133,7 @@ def corpus_card(
     Raises InputError when a record is of other tokens.
     """
     for stage, noted in (("tokenize-corpus", record), ("map-tokens", mapping)):
-        if noted and noted.get("tokens") != len(stream.ids):
+        if noted is not None and noted.get("tokens") != len(stream.ids):
             raise InputError(
                 f"the record counts {noted.get('tokens')} tokens but the stream has {len(stream.ids)}; "
                 f"give the record that {stage} made with these tokens"
@@ -132,7 +141,7 @@ def corpus_card(
     card: dict[str, object] = {
         **(record or {}),
         "tokens": len(stream.ids),
-        "distinct": mapping["distinct"] if mapping else stream.distinct,
+        "distinct": stream.distinct,
         **({"distinct_mapped": stream.distinct, **mapping_counts(mapping)} if mapping else {}),
         "sentences": len(stream.sentence_ends),
         "vocabulary": vocabulary.hash,

@@ -1,5 +1,6 @@
 """What each step, from the characters to the word's id, makes of a text: a corpus's rules, tried on a sentence."""
 
+import os
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,11 +65,11 @@ def files_of_experiment(folder: str | Path) -> dict[str, Path]:
     """The files among an experiment's results that an explanation uses. Raises InputError where there are none."""
     files = {name: Path(folder) / file for name, file in FILES.items()}
     for name in ("tokens_record", "vocabulary"):
-        if not files[name].exists():
+        if not os.path.exists(files[name]):
             raise InputError(
                 f"{files[name]}: no such file; give the folder of an experiment that ran, as results/brown"
             )
-    return {name: file for name, file in files.items() if file.exists()}
+    return {name: file for name, file in files.items() if os.path.exists(file)}
 
 
 def read_rules(
@@ -82,12 +83,14 @@ def read_rules(
     Without a record the text is tokenised as raw text. Raises InputError for a file that is none of these, and where
     proper nouns are mapped and their table is not given.
     """
-    record = read_json(tokens_record) if tokens_record else {}
+    record = read_json(tokens_record) if tokens_record else {"tokenizer": "raw"}
     mapping = read_mapping(mapping_record) if mapping_record else Mapping()
     if mapping.proper_nouns != "keep" and not proper_noun_table:
         raise InputError(f"{mapping_record}: has proper nouns mapped; give their table, proper_nouns.tsv, too")
     cases, proper_nouns = read_proper_nouns(proper_noun_table) if proper_noun_table else (None, frozenset())
-    tokenizer = record.get("tokenizer", "raw")
+    tokenizer = record.get("tokenizer")
+    if tokenizer not in [*TOKENIZERS]:
+        raise InputError(f"{tokens_record}: is no record of tokenize-corpus; give its --record")
     return Rules(
         # Brown is tagged, and what is asked about is not: raw follows its conventions.
         tokenizer="raw" if tokenizer == "word/tag" else tokenizer,

@@ -44,7 +44,7 @@ def expand_paths(paths: Iterable[str | Path]) -> list[Path]:
 
 def _files_of(path: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
     """The path itself or, where it is a folder, the files below it."""
-    if path.is_dir():
+    if os.path.isdir(path):
         if path.resolve() in above:
             raise InputError(f"{path}: is a link to a folder that it stands in; remove it")
         try:
@@ -54,9 +54,9 @@ def _files_of(path: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
         for entry in entries:
             if not entry.name.startswith("."):
                 yield from _files_of(entry, (*above, path.resolve()))
-    elif not path.exists():
+    elif not os.path.exists(path):
         raise InputError(f"{path}: is a link to nothing; mend or remove it")
-    elif not path.is_file():
+    elif not os.path.isfile(path):
         raise InputError(f"{path}: is no regular file; remove it, or give another path")
     else:
         yield path
@@ -64,7 +64,7 @@ def _files_of(path: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
 
 def brown_files(folder: str | Path) -> list[Path]:
     """The texts of a folder in Brown's format, ca01 ... cr09, in name order. Raises InputError where there is none."""
-    if not Path(folder).is_dir():
+    if not os.path.isdir(folder):
         raise InputError(f"{folder}: no such folder; give the folder that holds Brown's files ca01 ... cr09")
     files = sorted(Path(folder).glob("c[a-r][0-9][0-9]"))
     if not files:

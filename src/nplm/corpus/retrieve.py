@@ -128,7 +128,7 @@ def _complete_folder(output: Path) -> Iterator[Path]:
 
     Raises InputError rather than replace a folder that holds anything but an earlier copy.
     """
-    if output.exists():
+    if os.path.exists(output):
         if not output.is_dir():
             raise InputError(f"{output}: is a file; give another output folder")
         ours = re.compile(rf"c[a-r][0-9][0-9]|{re.escape(RECORD)}|\.snakemake_timestamp")
