@@ -15,7 +15,7 @@ import numpy as np
 from nplm.corpus.vocabulary import RARE
 from nplm.errors import InputError
 from nplm.files import complete_file, read_text
-from nplm.ngram.kneser_ney import KneserNey
+from nplm.ngram.backoff import Backoff
 
 UNKNOWN = "<unk>"
 SENTENCE_MARKS = ("<s>", "</s>")
@@ -24,7 +24,7 @@ LINES = 1 << 16
 """n-grams formatted at a time"""
 
 
-def write_arpa(path: str | Path, model: KneserNey, words: Sequence[str]) -> list[int]:
+def write_arpa(path: str | Path, model: Backoff, words: Sequence[str]) -> list[int]:
     """Write a model in the words of its vocabulary, [|V|]; return the number of n-grams of each order, marks included.
 
     Raises InputError when the vocabulary holds a symbol that has a meaning of its own in ARPA files.

@@ -15,7 +15,7 @@ import numpy as np
 
 from nplm.arrays import read_arrays, write_arrays
 from nplm.ngram import kneser_ney
-from nplm.ngram.kneser_ney import KneserNey
+from nplm.ngram.backoff import Backoff, from_arrays, to_arrays
 from nplm.streams import NO_TOKEN
 
 
@@ -30,7 +30,7 @@ class ClassNgram:
     """ln P(w | c(w)), nats: float64 [V]"""
     word_fallback: bool
     """whether the discounts of P1 are kneser_ney.FALLBACK_DISCOUNTS"""
-    class_model: KneserNey
+    class_model: Backoff
     """P(c | c(h)): its words are the C classes"""
 
     @property
@@ -82,7 +82,7 @@ def fit(
 
 def write_model(path: str | Path, model: ClassNgram) -> None:
     """Write a model; see `read_model`."""
-    arrays, header = kneser_ney.to_arrays(model.class_model)
+    arrays, header = to_arrays(model.class_model)
     header |= {
         "vocabulary": model.vocabulary,
         "vocabulary_size": str(model.vocabulary_size),
@@ -101,5 +101,5 @@ def read_model(path: str | Path) -> ClassNgram:
         classes=arrays["classes"],
         word_ln_prob=arrays["word_ln_prob"],
         word_fallback=header["word_fallback"] == "True",
-        class_model=kneser_ney.from_arrays(arrays, header | {"vocabulary": "", "vocabulary_size": header["classes"]}),
+        class_model=from_arrays(arrays, header | {"vocabulary": "", "vocabulary_size": header["classes"]}),
     )
