@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 from nplm.cli import app
 from nplm.corpus.vocabulary import RARE, Vocabulary, write_vocabulary
 from nplm.errors import InputError
+from nplm.ngram import class_ngram, katz
 from nplm.ngram.arpa import log10_prob, read_arpa, write_arpa
 from nplm.ngram.kneser_ney import fit, write_model
 
@@ -16,11 +17,13 @@ PRINTED = 0.5e-7
 """rounding of a number in the file"""
 
 
-def fitted(n=3, **options):
-    return fit(TOKENS, len(WORDS), n, undefined_discounts="fallback", **options)
+def fitted(n=3, smoothing="interpolated", **options):
+    if smoothing == "katz":
+        return katz.fit(TOKENS, len(WORDS), n, undefined_discounts="fallback", **options)
+    return fit(TOKENS, len(WORDS), n, smoothing, undefined_discounts="fallback", **options)
 
 
-@pytest.mark.parametrize("smoothing", ["backoff", "interpolated"])
+@pytest.mark.parametrize("smoothing", ["backoff", "interpolated", "katz"])
 @pytest.mark.parametrize("cutoffs", [None, (1, 1, 2), (1, 2, 3)])
 def test_file_gives_the_models_probabilities(tmp_path, smoothing, cutoffs):
     model = fitted(smoothing=smoothing, cutoffs=cutoffs)
@@ -76,7 +79,7 @@ def test_other_files_are_refused(tmp_path, text, message):
         read_arpa(tmp_path / "model.arpa")
 
 
-def test_command_refuses_the_vocabulary_of_another_corpus(tmp_path):
+def test_command_refuses_the_vocabulary_of_another_corpus_and_models_of_another_form(tmp_path):
     words = Vocabulary(WORDS, np.zeros(len(WORDS), dtype=np.int64))
     write_vocabulary(tmp_path / "vocabulary.tsv", words)
     arguments = ["export-arpa", "--model", str(tmp_path / "model"), "--vocabulary", str(tmp_path / "vocabulary.tsv")]
@@ -87,3 +90,6 @@ def test_command_refuses_the_vocabulary_of_another_corpus(tmp_path):
     write_model(tmp_path / "model", fitted(vocabulary=words.hash))
     CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert len(read_arpa(tmp_path / "model.arpa")) == 3
+    class_ngram.write_model(tmp_path / "model", class_ngram.fit(TOKENS, np.arange(len(WORDS)), 2))
+    with pytest.raises(InputError, match="model: no back-off model"):
+        CliRunner().invoke(app, arguments, catch_exceptions=False)

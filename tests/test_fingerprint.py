@@ -116,6 +116,7 @@ def test_an_unknown_function_is_an_error(toy):
 
 STAGES = {
     "kneser_ney": ("nplm.cli.ngram", "fit_kneser_ney", ()),
+    "katz": ("nplm.cli.ngram", "fit_katz", ()),
     "trigram": ("nplm.cli.ngram", "fit_deleted_interpolation", ()),
     "train": ("nplm.cli.neural", "train_nplm", ()),
     "score kneser_ney": ("nplm.cli.scores", "score", ("nplm.ngram.kneser_ney",)),
@@ -129,6 +130,8 @@ STAGES = {
     ("module", "stages"),
     [
         ("ngram/kneser_ney.py", {"kneser_ney", "score kneser_ney"}),
+        ("ngram/backoff.py", {"kneser_ney", "score kneser_ney", "katz"}),
+        ("ngram/katz.py", {"katz"}),
         ("ngram/deleted_interpolation.py", {"trigram"}),
         ("neural/train.py", {"train"}),
         ("neural/network.py", {"train", "score network"}),

@@ -10,6 +10,7 @@ from nplm.scores import Scorer
 READERS = {
     "class_ngram": "nplm.ngram.class_ngram",
     "deleted_interpolation": "nplm.ngram.deleted_interpolation",
+    "katz": "nplm.ngram.katz",
     "kneser_ney": "nplm.ngram.kneser_ney",
     "nplm": "nplm.neural.network",
 }

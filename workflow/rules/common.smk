@@ -172,11 +172,11 @@ def split_options(wildcards):
     return options(**sizes, at=splits.get("at"))
 
 
-def kneser_ney_options(wildcards):
+def backoff_options(wildcards):
     row = model(wildcards)
     return options(
         order=row["n"],
-        smoothing=row["smoothing"],
+        smoothing=row.get("smoothing"),
         cutoffs=",".join(map(str, row["cutoffs"])) if "cutoffs" in row else None,
         undefined_discounts=row.get("undefined_discounts"),
     )

@@ -1,4 +1,4 @@
-# The n-gram models: deleted interpolation, Kneser-Ney, and n-grams of word classes.
+# The n-gram models: deleted interpolation, Kneser-Ney, Katz, and n-grams of word classes.
 #
 # Inputs:  results/{experiment}/{train,valid}.safetensors
 # Outputs: results/{experiment}/models/{model}/model.safetensors
@@ -64,9 +64,30 @@ rule fit_kneser_ney:
         "../../envs/nplm.yaml"
     params:
         code=code_of("nplm.cli.ngram", "fit_kneser_ney"),
-        options=kneser_ney_options,
+        options=backoff_options,
     shell:
         "nplm fit-kneser-ney --train {input.train:q} {params.options} --output {output.model:q} 2>&1 | tee {log:q}"
+
+
+rule fit_katz:
+    """Fit a Katz back-off model with Good-Turing discounts on train."""
+    input:
+        train="results/{experiment}/train.safetensors",
+    output:
+        model="results/{experiment}/models/{model}/model.safetensors",
+    log:
+        "results/{experiment}/logs/fit_katz/{model}.log",
+    benchmark:
+        "results/{experiment}/benchmarks/fit_katz/{model}.tsv"
+    wildcard_constraints:
+        model=models_of_kinds("katz"),
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.ngram", "fit_katz"),
+        options=backoff_options,
+    shell:
+        "nplm fit-katz --train {input.train:q} {params.options} --output {output.model:q} 2>&1 | tee {log:q}"
 
 
 rule cluster_words:
@@ -108,7 +129,7 @@ rule fit_class_ngram:
         "../../envs/nplm.yaml"
     params:
         code=code_of("nplm.cli.classes", "fit_class_ngram"),
-        options=kneser_ney_options,
+        options=backoff_options,
     shell:
         "nplm fit-class-ngram --train {input.train:q} --classes {input.classes:q} {params.options}"
         " --output {output.model:q} 2>&1 | tee {log:q}"

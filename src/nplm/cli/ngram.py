@@ -1,4 +1,4 @@
-"""Subcommands of the word n-gram models: bin-contexts, fit-deleted-interpolation, fit-kneser-ney, export-arpa."""
+"""Subcommands of the word n-gram models: bin-contexts, fit-deleted-interpolation, -kneser-ney, -katz, export-arpa."""
 
 from pathlib import Path
 from typing import Annotated
@@ -76,19 +76,47 @@ def fit_kneser_ney(
     print(f"discounts D1, D2, D3+ of order {'; '.join(discounts)}")
 
 
+@app.command("fit-katz")
+def fit_katz(
+    train: TrainFile,
+    output: ModelFile,
+    order: Annotated[int, Option(min=1, help="n: the model sees the n-1 words before the one it predicts.")],
+    cutoffs: Cutoffs = None,
+    undefined_discounts: Annotated[
+        UndefinedDiscounts, Option(help="Where the counts define no discount: stop, or leave that count undiscounted.")
+    ] = UndefinedDiscounts.error,
+) -> None:
+    """Fit a Katz back-off model with Good-Turing discounts."""
+    from nplm.ngram.katz import fit, write_model
+    from nplm.streams import read_split
+
+    kept = least_counts(cutoffs)
+    split = read_split(train)
+    model = fit(split.tokens, split.vocabulary_size, order, kept, undefined_discounts, split.vocabulary)
+    write_model(output, model)
+    print(f"{output}: {', '.join(f'{len(keys)} {k}-grams' for k, keys in enumerate(model.keys, start=1))}")
+    for k, of_order in enumerate(model.discounts, start=2):
+        fallback = " (fallback)" if k in model.fallback_orders else ""
+        print(f"discounts d1, d2, … of order {k}: {', '.join(f'{d:.4f}' for d in of_order)}{fallback}")
+
+
 @app.command("export-arpa")
 def export_arpa(
-    model: Annotated[Path, Option(help="Model file made by fit-kneser-ney.")],
+    model: Annotated[Path, Option(help="Model file made by fit-kneser-ney or fit-katz.")],
     vocabulary: Annotated[Path, Option(help="Vocabulary of the model (TSV).")],
     output: Annotated[Path, Option(help="ARPA file to write; its logarithms are to base 10.")],
 ) -> None:
-    """Export a Kneser-Ney model in the ARPA format, which KenLM and other toolkits read."""
+    """Export a back-off model in the ARPA format, which KenLM and other toolkits read."""
     from nplm.arrays import require_same_vocabulary
     from nplm.corpus.vocabulary import read_vocabulary
+    from nplm.errors import InputError
     from nplm.ngram.arpa import write_arpa
-    from nplm.ngram.kneser_ney import read_model
+    from nplm.ngram.backoff import Backoff
+    from nplm.scorers import load_scorer
 
-    fitted, words = read_model(model), read_vocabulary(vocabulary)
+    fitted, words = load_scorer(model), read_vocabulary(vocabulary)
+    if not isinstance(fitted, Backoff):
+        raise InputError(f"{model}: no back-off model; give one made by fit-kneser-ney or fit-katz")
     require_same_vocabulary((model, fitted.vocabulary), (vocabulary, words.hash))
     sizes = write_arpa(output, fitted, words.words)
     print(f"{output}: {', '.join(f'{size} {k}-grams' for k, size in enumerate(sizes, start=1))}")

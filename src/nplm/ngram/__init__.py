@@ -1,1 +1,1 @@
-"""Word n-gram models: counts, the deleted-interpolation trigram, modified Kneser-Ney, ARPA files."""
+"""Word n-gram models: counts, the deleted-interpolation trigram, modified Kneser-Ney, Katz, ARPA files."""
