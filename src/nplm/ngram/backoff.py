@@ -65,15 +65,17 @@ class Backoff:
         return result
 
 
-def check_options(n: int, cutoffs: tuple[int, ...], undefined_discounts: str) -> None:
-    """Raise InputError where these are no options of a back-off model."""
+def checked_cutoffs(n: int, cutoffs: Sequence[int] | None, undefined_discounts: str) -> tuple[int, ...]:
+    """The cut-offs of every order, 1 where None is given. Raises InputError where these are no options of a model."""
     check_order(n)
+    cutoffs = tuple(cutoffs or (1,) * n)
     if len(cutoffs) != n or min(cutoffs) < 1:
         raise InputError(
             f"cut-offs {', '.join(map(str, cutoffs))} do not fit order {n}; give {n} least counts, each at least 1"
         )
     if undefined_discounts not in ("error", "fallback"):
         raise InputError(f"undefined_discounts '{undefined_discounts}' is unknown; give error or fallback")
+    return cutoffs
 
 
 def from_counts(

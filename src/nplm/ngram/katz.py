@@ -23,7 +23,7 @@ import numpy as np
 
 from nplm.arrays import read_arrays, write_arrays
 from nplm.errors import InputError
-from nplm.ngram.backoff import Backoff, check_options, from_arrays, from_counts, to_arrays
+from nplm.ngram.backoff import Backoff, checked_cutoffs, from_arrays, from_counts, to_arrays
 from nplm.ngram.counts import count_ngrams
 
 K = 5
@@ -46,8 +46,7 @@ def fit(
 
     Raises InputError for a bad option or stream, and for undefined discounts unless a fallback is asked for.
     """
-    cutoffs = tuple(cutoffs or (1,) * n)
-    check_options(n, cutoffs, undefined_discounts)
+    cutoffs = checked_cutoffs(n, cutoffs, undefined_discounts)
     tables = count_ngrams(tokens, vocabulary_size, n)
     counts = [table.counts for table in tables]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from nplm.arrays import read_arrays, write_arrays
 from nplm.errors import InputError
-from nplm.ngram.backoff import Backoff, check_options, from_arrays, from_counts, to_arrays
+from nplm.ngram.backoff import Backoff, checked_cutoffs, from_arrays, from_counts, to_arrays
 from nplm.ngram.counts import NgramTable, count_ngrams, find
 
 SMOOTHINGS = ("backoff", "interpolated")
@@ -37,8 +37,7 @@ def fit(
 
     Raises InputError for a bad option or stream, and for undefined discounts unless a fallback is asked for.
     """
-    cutoffs = tuple(cutoffs or (1,) * n)
-    check_options(n, cutoffs, undefined_discounts)
+    cutoffs = checked_cutoffs(n, cutoffs, undefined_discounts)
     if smoothing not in SMOOTHINGS:
         raise InputError(f"smoothing '{smoothing}' is unknown; give one of {', '.join(SMOOTHINGS)}")
     tables = count_ngrams(tokens, vocabulary_size, n)
