@@ -235,6 +235,26 @@ def test_narrow_precision_follows_float64(precision, tolerance):
         assert (wide - narrow).abs().max() < tolerance * wide.abs().max(), name
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU")
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("precision, tolerance", [("float32", 1e-4), ("bfloat16", 0.05)])
+def test_a_gpu_computes_what_the_processor_does(shape, precision, tolerance):
+    """ln P of every example over some updates, and the parameters after them."""
+    networks = {
+        device: OutputParallel(shape, parameters_of(shape), SingleRank(), precision, K, device)
+        for device in ("cpu", "cuda")
+    }
+    for contexts, words in batches(shape, 4) + batches(shape, 1, k=3):
+        ln_prob = {}
+        for device, network in networks.items():
+            ln_prob[device] = network.forward(contexts.to(device), words.to(device)).cpu()
+            network.update(EPSILON, DECAY)
+        torch.testing.assert_close(ln_prob["cuda"], ln_prob["cpu"], rtol=tolerance, atol=tolerance)
+    cpu, cuda = (vars(network.gathered_parameters()) for network in networks.values())
+    for name, tensor in cpu.items():
+        assert (cuda[name] - tensor).abs().max() < tolerance * tensor.abs().max(), name
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_compiled_passes_agree_with_plain_torch(dtype, threads, monkeypatch):

@@ -14,6 +14,7 @@ import pandas
 import pytest
 
 from nplm.arrays import read_arrays, write_arrays
+from nplm.cli import main
 from nplm.errors import InputError
 from nplm.neural.checkpoint import Progress, read_checkpoint, write_checkpoint
 from nplm.neural.network import Shape, initial_parameters, read_model
@@ -275,6 +276,33 @@ def test_settings_out_of_range_are_refused(splits, tmp_path, option, value):
     run = train(splits, tmp_path, option, value)
     assert run.returncode == 1
     assert "out of range" in run.stderr
+
+
+@pytest.mark.parametrize(
+    "option, value, message",
+    [
+        ("--hidden", 10**12, "GiB or more, and this machine has"),
+        ("--examples-per-update", 10**12, "GiB or more, and this machine has"),
+        ("--order", 66, "order 66: give 1 to 65"),
+        ("--seed", 2**64, "less than or equal to"),
+        ("--threads", 100_000, "less than or equal to 1024"),
+        ("--output", "train.safetensors", "is an input as well"),
+        ("--history", "model.safetensors", "is another output as well"),
+        ("--checkpoints", "train.safetensors", "cannot be written"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_the_training(tmp_path, monkeypatch, capsys, option, value, message):
+    monkeypatch.chdir(tmp_path)
+    for name, tokens in (("train", [0, 1, 2]), ("valid", [2, 1])):
+        write_split(f"{name}.safetensors", Split(name, np.array(tokens, np.uint8), np.empty(0, np.uint8), "hash", V))
+    words = command(tmp_path, tmp_path, option, str(value))
+    monkeypatch.setattr(sys, "argv", words[2:])
+    with pytest.raises(SystemExit) as end:
+        main()
+    said = capsys.readouterr()
+    assert end.value.code in (1, 2) and message in said.err.splitlines()[-1]
+    assert "free parameters" not in said.out, "the training has begun"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["train.safetensors", "valid.safetensors"]
 
 
 def test_splits_of_different_vocabularies_are_refused(splits, tmp_path):

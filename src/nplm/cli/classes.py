@@ -6,19 +6,23 @@ from typing import Annotated
 from typer import Option
 
 from nplm.cli import app
-from nplm.cli.options import Cutoffs, ModelFile, Smoothing, TrainFile, UndefinedDiscounts, least_counts
+from nplm.cli.options import Cutoffs, ModelFile, Seed, Smoothing, TrainFile, UndefinedDiscounts, least_counts
 
 
 @app.command("cluster-words")
 def cluster_words(
     train: TrainFile,
     vocabulary: Annotated[Path, Option(help="Vocabulary of the split (TSV).")],
-    classes: Annotated[int, Option(help="Number of classes.")],
-    seed: Annotated[int, Option(min=0, help="Seed of the annealing's random choices.")],
+    classes: Annotated[int, Option(min=1, help="Number of classes, as many as train has distinct words at most.")],
+    seed: Seed,
     output: Annotated[Path, Option(help="Table to write: word, class and count in train of every word (TSV).")],
     likelihood: Annotated[Path, Option(help="Table to write: likelihood and moves of every sweep (CSV).")],
-    sweeps: Annotated[int, Option(min=0, help="Exchange sweeps at most; they stop when no move helps.")] = 30,
-    annealing_sweeps: Annotated[int, Option(min=0, help="Sweeps of falling temperature before; 0 = none.")] = 40,
+    sweeps: Annotated[
+        int, Option(min=0, max=1_000_000, help="Exchange sweeps at most; they stop when no move helps.")
+    ] = 30,
+    annealing_sweeps: Annotated[
+        int, Option(min=0, max=1_000_000, help="Sweeps of falling temperature before; 0 = none.")
+    ] = 40,
 ) -> None:
     """Put the words into classes that make train most likely under a class bigram, by the exchange algorithm."""
     from math import exp
@@ -27,9 +31,11 @@ def cluster_words(
 
     from nplm.arrays import require_same_vocabulary
     from nplm.corpus.vocabulary import read_vocabulary
+    from nplm.files import require_writable
     from nplm.ngram.classes import WordClasses, cluster, write_classes, write_likelihood
     from nplm.streams import read_split
 
+    require_writable([output, likelihood], [train, vocabulary])
     split, words = read_split(train), read_vocabulary(vocabulary)
     require_same_vocabulary((train, split.vocabulary), (vocabulary, words.hash))
     class_of_word, done = cluster(split.tokens, len(words), classes, seed, sweeps, annealing_sweeps)
@@ -59,10 +65,12 @@ def fit_class_ngram(
 ) -> None:
     """Fit a class-based n-gram: a modified Kneser-Ney model of the classes, and each word's share of its class."""
     from nplm.arrays import require_same_vocabulary
+    from nplm.files import require_writable
     from nplm.ngram.class_ngram import fit, write_model
     from nplm.ngram.classes import read_classes
     from nplm.streams import read_split
 
+    require_writable([output], [train, classes])
     kept = least_counts(cutoffs)
     split, table = read_split(train), read_classes(classes)
     require_same_vocabulary((train, split.vocabulary), (classes, table.vocabulary))

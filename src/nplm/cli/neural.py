@@ -4,14 +4,20 @@ import os
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nplm.cli import app
+from nplm.cli.options import Seed
+
+if TYPE_CHECKING:
+    from nplm.neural.network import Shape
 
 Device = StrEnum("Device", ["auto", "cpu", "cuda"])
 Precision = StrEnum("Precision", ["auto", "float32", "bfloat16", "float64"])
+MOST_PROCESSES = 1024
+"""and threads: more are a slip of the pen, and many machines do not survive them"""
 Strategy = StrEnum("Strategy", [(name, name) for name in ("output-parallel", "shared-memory")])
 
 
@@ -27,7 +33,7 @@ def train_nplm(
     features: Annotated[int, typer.Option(help="m: features of each word")],
     direct: Annotated[bool, typer.Option(help="direct connections W from features to outputs")],
     epsilon_0: Annotated[float, typer.Option("--epsilon-0", help="initial learning rate per example")],
-    seed: Annotated[int, typer.Option(help="seed of the initial values and of the examples' order")],
+    seed: Seed,
     r: Annotated[float, typer.Option("--r", help="learning rate after t examples: epsilon_0 / (1 + r t)")] = 1e-8,
     weight_decay: Annotated[float, typer.Option(help="weight decay of C, H, U, W")] = 1e-4,
     examples_per_update: Annotated[int, typer.Option("--examples-per-update", help="K, a mini-batch")] = 128,
@@ -41,9 +47,14 @@ def train_nplm(
     ] = "output-parallel",
     device: Annotated[Device, typer.Option(help="cuda: a GPU, and one process; auto: where there is one")] = "cpu",
     ranks: Annotated[
-        int, typer.Option(min=1, help="processes: MPI's, which must be there, or those on shared memory; 1 = no MPI")
+        int,
+        typer.Option(
+            min=1,
+            max=MOST_PROCESSES,
+            help="processes: MPI's, which must be there, or those on shared memory; 1 = no MPI",
+        ),
     ] = 1,
-    threads: Annotated[int, typer.Option(min=1, help="threads of each process")] = 1,
+    threads: Annotated[int, typer.Option(min=1, max=MOST_PROCESSES, help="threads of each process")] = 1,
     checkpoint_minutes: Annotated[float, typer.Option(min=0, help="minutes between checkpoints within an epoch")] = 3.0,
 ) -> None:
     """Train a network by a parallel algorithm of section 3, with early stopping on the validation split."""
@@ -55,16 +66,16 @@ def train_nplm(
     from nplm.arrays import require_same_vocabulary
     from nplm.cli.monitor import monitor_of
     from nplm.errors import InputError
-    from nplm.files import write_text
+    from nplm.files import require_writable, write_text
     from nplm.fingerprint import code_of
     from nplm.neural.network import Shape, write_model
-    from nplm.neural.ranks import SingleRank, connect
+    from nplm.neural.ranks import connect
     from nplm.neural.shared_memory import SharedMemoryTraining
     from nplm.neural.train import Interrupted, Settings, Training
     from nplm.streams import read_split
 
     by_outputs = strategy == "output-parallel"
-    all_ranks = connect(ranks) if by_outputs else SingleRank()
+    all_ranks = connect(ranks if by_outputs else 1)
     monitor = monitor_of(all_ranks.rank)
     gpu = torch.cuda.is_available()
     if device == "auto":
@@ -73,14 +84,14 @@ def train_nplm(
         raise InputError("--device cuda: torch finds no GPU here; give --device cpu, or install torch for this GPU")
     if device == "cuda" and ranks > 1:
         raise InputError(f"--device cuda runs in one process, but --ranks is {ranks}; give --ranks 1 or --device cpu")
-    for path in (output, history):
-        if path.is_dir():
-            raise InputError(f"{path}: is a folder; give the file to write")
+    require_writable((output, history, checkpoints / "checkpoint"), (train, valid))
     splits = {path: read_split(path) for path in (train, valid)}
     require_same_vocabulary(*((path, split.vocabulary) for path, split in splits.items()))
+    shape = Shape(splits[train].vocabulary_size, order, hidden, features, direct)
+    _require_memory(shape, examples_per_update, ranks if by_outputs else 1)
     training = (Training if by_outputs else partial(SharedMemoryTraining, processes=ranks))(
         Settings(
-            shape=Shape(splits[train].vocabulary_size, order, hidden, features, direct),
+            shape=shape,
             seed=seed,
             epsilon_0=epsilon_0,
             r=r,
@@ -98,7 +109,6 @@ def train_nplm(
         code=code_of("nplm.neural.train" if by_outputs else "nplm.neural.shared_memory"),
         checkpoint_minutes=checkpoint_minutes,
     )
-    shape = training.settings.shape
     monitor.line(
         f"{shape.free_parameters:,} free parameters, {len(splits[train]):,} examples an epoch, {ranks} rank(s) of "
         f"{threads} thread(s), {training.precision} on {device}"
@@ -115,3 +125,17 @@ def train_nplm(
         write_text(history, pandas.DataFrame(records).to_csv(index=False, lineterminator="\n"))
         write_model(output, network, epoch=str(best), seed=str(seed), precision=training.precision)
         monitor.line(f"wrote {output}: the parameters of epoch {best}")
+
+
+def _require_memory(shape: "Shape", K: int, ranks: int) -> None:
+    """Raise InputError when what a rank cannot do without is more than the memory of this machine."""
+    from nplm.errors import InputError
+
+    # all parameters in float32, and the inputs and (in bfloat16) the logits of K examples
+    least = 4 * shape.free_parameters + K * (4 * shape.output_width + 2 * shape.vocabulary_size // ranks)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if least > memory:
+        raise InputError(
+            f"{shape.free_parameters:,} free parameters and {K:,} examples per update take {least / 2**30:,.0f} GiB or "
+            f"more, and this machine has {memory / 2**30:,.0f}; lower order, hidden, features or K"
+        )

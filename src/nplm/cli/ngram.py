@@ -16,9 +16,11 @@ def bin_contexts(
     output: Annotated[Path, Option(help="Context bins to write: frequency in train and bin of every token's context.")],
 ) -> None:
     """Put the context of every token of a split into the bin of its frequency in train."""
+    from nplm.files import require_writable
     from nplm.ngram.deleted_interpolation import write_context_bins
     from nplm.streams import read_split
 
+    require_writable([output], [train, split])
     binned = read_split(split)
     bins = write_context_bins(output, read_split(train), binned)
     print(f"{output}: {len(bins)} contexts of {binned.name} in bins {bins.min()} to {bins.max()}")
@@ -35,9 +37,11 @@ def fit_deleted_interpolation(
     """Fit the deleted-interpolation trigram: counts on train, weights per context bin on valid by EM."""
     from math import exp
 
+    from nplm.files import require_writable
     from nplm.ngram.deleted_interpolation import fit, write_model
     from nplm.streams import read_split
 
+    require_writable([output], [train, valid])
     model = fit(read_split(train), read_split(valid), iterations, tolerance)
     write_model(output, model)
     empty = int((model.valid_tokens_per_bin == 0).sum())
@@ -61,9 +65,11 @@ def fit_kneser_ney(
     ] = UndefinedDiscounts.error,
 ) -> None:
     """Fit a modified Kneser-Ney model."""
+    from nplm.files import require_writable
     from nplm.ngram.kneser_ney import fit, write_model
     from nplm.streams import read_split
 
+    require_writable([output], [train])
     kept = least_counts(cutoffs)
     split = read_split(train)
     model = fit(split.tokens, split.vocabulary_size, order, smoothing, kept, undefined_discounts, split.vocabulary)
@@ -87,9 +93,11 @@ def fit_katz(
     ] = UndefinedDiscounts.error,
 ) -> None:
     """Fit a Katz back-off model with Good-Turing discounts."""
+    from nplm.files import require_writable
     from nplm.ngram.katz import fit, write_model
     from nplm.streams import read_split
 
+    require_writable([output], [train])
     kept = least_counts(cutoffs)
     split = read_split(train)
     model = fit(split.tokens, split.vocabulary_size, order, kept, undefined_discounts, split.vocabulary)
@@ -110,10 +118,12 @@ def export_arpa(
     from nplm.arrays import require_same_vocabulary
     from nplm.corpus.vocabulary import read_vocabulary
     from nplm.errors import InputError
+    from nplm.files import require_writable
     from nplm.ngram.arpa import write_arpa
     from nplm.ngram.backoff import Backoff
     from nplm.scorers import load_scorer
 
+    require_writable([output], [model, vocabulary])
     fitted, words = load_scorer(model), read_vocabulary(vocabulary)
     if not isinstance(fitted, Backoff):
         raise InputError(f"{model}: no back-off model; give one made by fit-kneser-ney or fit-katz")

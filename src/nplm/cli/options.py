@@ -14,6 +14,7 @@ Smoothing = StrEnum("Smoothing", ["backoff", "interpolated"])
 UndefinedDiscounts = StrEnum("UndefinedDiscounts", ["error", "fallback"])
 TrainFile = Annotated[Path, Option(help="Encoded train split.")]
 ModelFile = Annotated[Path, Option(help="Model file to write.")]
+Seed = Annotated[int, Option(min=0, max=2**64 - 1, help="Of all random choices.")]
 Cutoffs = Annotated[
     str | None, Option(help="Least count that is kept, per order: 1,1,2 drops singleton trigrams; default all.")
 ]

@@ -19,10 +19,12 @@ def score(
     output: Annotated[Path, Option(help="Score stream to write: ln P of every token, in nats.")],
 ) -> None:
     """Score every token of a split with a model."""
+    from nplm.files import require_writable
     from nplm.scorers import load_scorer
     from nplm.scores import score, write_scores
     from nplm.streams import read_split
 
+    require_writable([output], [model, split])
     stream = score(load_scorer(model), read_split(split), name)
     write_scores(output, stream)
     _print_summary(output, stream)
@@ -33,15 +35,17 @@ def import_scores(
     log_probabilities: Annotated[Path, Option(help="Text file with the log-probability of every token, in order.")],
     split: Annotated[Path, Option(help="Split that was scored (train, valid or test .safetensors).")],
     logarithm: Annotated[str, Option(help="natural | log10: what the file holds.")],
-    vocabulary_size: Annotated[int, Option(help="Words that the outside model shares its probability among.")],
+    vocabulary_size: Annotated[int, Option(min=1, help="Words that the outside model shares its probability among.")],
     name: Annotated[str, Option(help="Name of the model in mixtures and tables.")],
     output: Annotated[Path, Option(help="Score stream to write: ln P of every token, in nats.")],
 ) -> None:
     """Make a score stream of another toolkit's log-probabilities."""
     from nplm.external import read_external_scores
+    from nplm.files import require_writable
     from nplm.scores import write_scores
     from nplm.streams import read_split
 
+    require_writable([output], [log_probabilities, split])
     stream = read_external_scores(log_probabilities, logarithm, vocabulary_size, read_split(split), name)
     write_scores(output, stream)
     _print_summary(output, stream)
@@ -58,9 +62,11 @@ def fit_mixture(
     tolerance: Annotated[float, Option(min=0, help="EM stops when the mean ln P gains less, relatively.")] = 1e-7,
 ) -> None:
     """Fit a mixture's weights on the validation score streams of its components."""
+    from nplm.files import require_writable
     from nplm.mixture import fit_mixture, read_context_bins, write_mixture
     from nplm.scores import read_aligned_scores
 
+    require_writable([output], [*component, *([bins] if bins else [])])
     streams = read_aligned_scores(component)
     mixture = fit_mixture(name, weights, streams, bins and read_context_bins(bins), iterations, tolerance)
     write_mixture(output, mixture)
@@ -76,9 +82,11 @@ def mix(
     bins: Annotated[Path | None, Option(help="Context bins of the same split; with binned weights only.")] = None,
 ) -> None:
     """Mix score streams of one split with a mixture's weights."""
+    from nplm.files import require_writable
     from nplm.mixture import mix, read_context_bins, read_mixture
     from nplm.scores import read_aligned_scores, write_scores
 
+    require_writable([output], [mixture, *component, *([bins] if bins else [])])
     stream = mix(read_mixture(mixture), read_aligned_scores(component), bins and read_context_bins(bins))
     write_scores(output, stream)
     _print_summary(output, stream)
@@ -90,9 +98,11 @@ def evaluate_perplexity(
     output: Annotated[Path, Option(help="CSV to write: model, split, tokens, mean_ln_prob (nats), perplexity.")],
 ) -> None:
     """Tabulate the perplexity of score streams."""
+    from nplm.files import require_writable
     from nplm.perplexity import perplexity, write_perplexities
     from nplm.scores import read_scores
 
+    require_writable([output], scores)
     perplexities = [perplexity(read_scores(path)) for path in scores]
     write_perplexities(output, perplexities)
     models = len({p.model for p in perplexities})
