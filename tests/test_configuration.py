@@ -86,6 +86,7 @@ def test_every_configuration_that_ships_is_accepted(config, path):
         ("experiments", [], "experiments: not a mapping"),
         ("run", ["bronw"], "run: there is no experiment 'bronw'"),
         ("mpi.ranks", 0, r"mpi\.ranks: 0 is less than the minimum of 1"),
+        ("experiments.brown.models.kn3.n", 66, r"models\.kn3\.n: 66 is greater than the maximum of 65"),
     ],
 )
 def test_a_mistake_is_named_in_one_line(config, path, value, message):

@@ -611,6 +611,19 @@ def test_missing_input_ends_in_one_line(made, monkeypatch, capsys, missing):
     assert not (made / "report").exists()
 
 
+def test_too_little_memory_ends_in_one_line(made, monkeypatch, capsys):
+    def no_room(*_):
+        raise MemoryError
+
+    monkeypatch.chdir(made)
+    monkeypatch.setattr("nplm.report.table.tabulate", no_room)
+    monkeypatch.setattr(sys, "argv", ["nplm", *COMMANDS.splitlines()[0].split()])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    assert re.fullmatch("nplm: error: not enough memory .*\n", capsys.readouterr().err)
+
+
 def test_paper_columns_are_those_of_the_tables_kept_in_the_repository():
     from pathlib import Path
 

@@ -54,6 +54,9 @@ def main() -> None:
     except InputError as error:
         print(f"nplm: error: {error}".translate(_VISIBLE), file=sys.stderr)
         sys.exit(1)
+    except MemoryError:
+        print("nplm: error: not enough memory for these sizes; lower them, or take a larger machine", file=sys.stderr)
+        sys.exit(1)
 
 
 if __name__ == "__main__":
