@@ -262,8 +262,9 @@ def test_a_rank_that_raises_ends_all_ranks_with_its_traceback(splits, tmp_path):
     assert not (tmp_path / "model.safetensors").exists()
 
 
-def test_divergence_is_an_error_that_names_the_learning_rate(splits, tmp_path):
-    run = train(splits, tmp_path, "--epsilon-0", "1e200", "--weight-decay", "0")
+@pytest.mark.parametrize("epsilon_0", ["20", "1e200"])  # ln P that is only too small for exp, and none at all
+def test_divergence_is_an_error_that_names_the_learning_rate(splits, tmp_path, epsilon_0):
+    run = train(splits, tmp_path, "--epsilon-0", epsilon_0, "--weight-decay", "0")
     assert run.returncode == 1
     assert "lower epsilon_0" in run.stderr
     assert "Traceback" not in run.stderr
@@ -286,6 +287,7 @@ def test_settings_out_of_range_are_refused(splits, tmp_path, option, value):
         ("--order", 66, "order 66: give 1 to 65"),
         ("--seed", 2**64, "less than or equal to"),
         ("--threads", 100_000, "less than or equal to 1024"),
+        ("--train", "empty.safetensors", "holds no token"),
         ("--output", "train.safetensors", "is an input as well"),
         ("--history", "model.safetensors", "is another output as well"),
         ("--checkpoints", "train.safetensors", "cannot be written"),
@@ -293,7 +295,8 @@ def test_settings_out_of_range_are_refused(splits, tmp_path, option, value):
 )
 def test_what_cannot_be_trained_is_refused_before_the_training(tmp_path, monkeypatch, capsys, option, value, message):
     monkeypatch.chdir(tmp_path)
-    for name, tokens in (("train", [0, 1, 2]), ("valid", [2, 1])):
+    splits = {"train": [0, 1, 2], "valid": [2, 1], "empty": []}
+    for name, tokens in splits.items():
         write_split(f"{name}.safetensors", Split(name, np.array(tokens, np.uint8), np.empty(0, np.uint8), "hash", V))
     words = command(tmp_path, tmp_path, option, str(value))
     monkeypatch.setattr(sys, "argv", words[2:])
@@ -302,7 +305,7 @@ def test_what_cannot_be_trained_is_refused_before_the_training(tmp_path, monkeyp
     said = capsys.readouterr()
     assert end.value.code in (1, 2) and message in said.err.splitlines()[-1]
     assert "free parameters" not in said.out, "the training has begun"
-    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"train.safetensors", "valid.safetensors"}
+    assert {path.stem for path in tmp_path.rglob("*") if path.is_file()} == splits.keys()
 
 
 def test_splits_of_different_vocabularies_are_refused(splits, tmp_path):

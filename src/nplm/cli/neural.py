@@ -87,6 +87,9 @@ def train_nplm(
     require_writable((output, history, checkpoints / "checkpoint"), (train, valid))
     splits = {path: read_split(path) for path in (train, valid)}
     require_same_vocabulary(*((path, split.vocabulary) for path, split in splits.items()))
+    for path, split in splits.items():
+        if not len(split):
+            raise InputError(f"{path}: holds no token; give the network some")
     shape = Shape(splits[train].vocabulary_size, order, hidden, features, direct)
     _require_memory(shape, examples_per_update, ranks if by_outputs else 1)
     training = (Training if by_outputs else partial(SharedMemoryTraining, processes=ranks))(
@@ -118,6 +121,11 @@ def train_nplm(
     except Interrupted as interruption:
         monitor.line(f"stopped by a signal; {interruption}")
         raise typer.Exit(143) from None
+    except OverflowError:
+        raise InputError(
+            f"the perplexity is beyond every number in epoch {training.progress.epoch}: training diverged; lower "
+            f"epsilon_0 (now {epsilon_0}) or K ({examples_per_update})"
+        ) from None
     if network is not None:
         best = training.progress.best_epoch
         how = {"strategy": str(strategy), "device": str(device)}
