@@ -94,11 +94,17 @@ def test_account_and_partition_of_the_training_come_from_the_profile(tmp_path):
     assert read_profile(tmp_path).site == ["--account=lab", "--partition=mpi"]
 
 
-@pytest.mark.parametrize("text", [None, "jobs: 1\n", "config: ['mpi={ranks: 2}']\n", "config: {run: quick}\n", "[", ""])
+@pytest.mark.parametrize("text", [None, "jobs: 1\n", "config: ['mpi={ranks: 2}']\n", "config: {run: quick}\n", ""])
 def test_a_profile_without_a_launcher_is_refused(tmp_path, text):
     if text is not None:
         (tmp_path / "config.yaml").write_text(text)
     with pytest.raises(InputError, match=r"config\.yaml: no"):
+        read_profile(tmp_path)
+
+
+def test_a_slip_in_the_profiles_yaml_is_named_with_its_line(tmp_path):
+    (tmp_path / "config.yaml").write_text("jobs: 1\ndefault-resources:\n  mem_mb 4000\n  runtime: 60\n")
+    with pytest.raises(InputError, match=r"config\.yaml, line 4: no YAML"):
         read_profile(tmp_path)
 
 
@@ -201,6 +207,13 @@ def test_no_two_nodes(site, srun, found):
     assert only.outcome == "failed"
     assert only.found == found
     assert "--seconds" in only.remedy
+
+
+def test_busy_nodes_are_not_the_launchers_fault(site):
+    site(srun="echo 'srun: error: Unable to allocate resources: Requested nodes are busy' >&2; exit 1")
+    found = doctor.cluster_world(profile(), "MPICH", 1)
+    assert found.outcome == "failed"
+    assert "--seconds" in found.remedy and "must fit" not in found.remedy
 
 
 def test_a_launcher_that_makes_one_world(site):

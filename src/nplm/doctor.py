@@ -85,6 +85,10 @@ def read_profile(folder: Path) -> Profile:
     path = folder / "config.yaml"
     try:
         profile = yaml.safe_load(read_text(path))
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise InputError(f"{path}, line {line}: no YAML ({error.problem}); mend it or the line before it") from None
+    try:
         [mpi] = [entry.removeprefix("mpi=") for entry in profile["config"] if entry.startswith("mpi=")]
         launcher = yaml.safe_load(mpi)["launcher"]
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError):
@@ -231,6 +235,10 @@ def status_command(profile: Profile) -> Finding:
     return failed(need, "the site keeps no accounts", other)
 
 
+WAIT = "see sinfo; account and partition are set in {}; --seconds gives a busy site more time"
+"""what to do where no nodes were given"""
+
+
 def nodes(profile: Profile, seconds: int) -> Iterator[Finding]:
     """Whether two nodes see this folder, and write into it, and this Python environment."""
     # In the working directory, since that is what must be shared.
@@ -245,7 +253,7 @@ def nodes(profile: Profile, seconds: int) -> Iterator[Finding]:
         yield failed(
             "a job on two nodes",
             last_line(run.stderr) or f"tasks ran on {', '.join(names) or 'no node'}",
-            f"see sinfo; account and partition are set in {profile.path}; --seconds gives a busy site more time",
+            WAIT.format(profile.path),
         )
         return
     yield ok("a job on two nodes", " and ".join(names))
@@ -274,6 +282,8 @@ def cluster_world(profile: Profile, library: str, seconds: int) -> Finding:
         f"Open MPI ({kinds})"
     )
     run = call([*on_two_nodes(launcher, profile, seconds), *probe_of_world()], seconds)
+    if "Unable to allocate resources" in run.stderr:  # so no launcher was tried
+        remedy = WAIT.format(profile.path)
     return one_world(f"two ranks on two nodes by {profile.launcher}", run, remedy)
 
 
