@@ -1,13 +1,12 @@
 import json
 import re
 import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 from typer.testing import CliRunner
 
-from nplm.cli import app, main
+from nplm.cli import app
 from nplm.errors import InputError
 from nplm.mixture import Mixture, write_mixture
 from nplm.perplexity import Perplexity
@@ -600,27 +599,21 @@ def test_commands_make_the_report_from_files_alone(made, monkeypatch):
 
 
 @pytest.mark.parametrize("missing", ["configuration.json", "paper.csv", "perplexity.csv"])
-def test_missing_input_ends_in_one_line(made, monkeypatch, capsys, missing):
+def test_missing_input_ends_in_one_line(made, monkeypatch, run, capsys, missing):
     monkeypatch.chdir(made)
     (made / missing).unlink()
-    monkeypatch.setattr(sys, "argv", ["nplm", *COMMANDS.splitlines()[0].split()])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 1
+    assert run(*COMMANDS.splitlines()[0].split()) == 1
     assert capsys.readouterr().err == f"nplm: error: {missing}: no such file; make it first, or give another path\n"
     assert not (made / "report").exists()
 
 
-def test_too_little_memory_ends_in_one_line(made, monkeypatch, capsys):
+def test_too_little_memory_ends_in_one_line(made, monkeypatch, run, capsys):
     def no_room(*_):
         raise MemoryError
 
     monkeypatch.chdir(made)
     monkeypatch.setattr("nplm.report.table.tabulate", no_room)
-    monkeypatch.setattr(sys, "argv", ["nplm", *COMMANDS.splitlines()[0].split()])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 1
+    assert run(*COMMANDS.splitlines()[0].split()) == 1
     assert re.fullmatch("nplm: error: not enough memory .*\n", capsys.readouterr().err)
 
 

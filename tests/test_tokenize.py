@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nplm.cli import main
 from nplm.corpus import text as text_module
 from nplm.corpus.tokenize import split_brown, split_raw, tokenize
 from nplm.corpus.vocabulary import read_tokens
@@ -246,18 +245,11 @@ def test_a_file_of_which_cleaning_leaves_nothing_is_refused(tmp_path):
         tokenized(tmp_path, b"a", "\u200b \xad".encode(), characters="clean")
 
 
-def run(monkeypatch, *arguments):
-    monkeypatch.setattr(sys, "argv", ["nplm", *map(str, arguments)])
-    with pytest.raises(SystemExit) as end:
-        main()
-    return end.value.code
-
-
-def test_command_line_records_how_a_corpus_was_read_and_what_was_changed(tmp_path, monkeypatch, capsys):
+def test_command_line_records_how_a_corpus_was_read_and_what_was_changed(tmp_path, run, capsys):
     (tmp_path / "a.txt").write_bytes(b"caf\xe9 \x93x\x81")
     arguments = ["--source", "text", "--input", tmp_path, "--output", tmp_path / "tokens.txt", "--encoding", "cp1252"]
     arguments += ["--bad-bytes", "replace", "--characters", "clean", "--tokenizer", "raw"]
-    assert run(monkeypatch, "tokenize-corpus", *arguments, "--record", tmp_path / "record.json") == 0
+    assert run("tokenize-corpus", *arguments, "--record", tmp_path / "record.json") == 0
     record = json.loads((tmp_path / "record.json").read_text())
     assert (tmp_path / "tokens.txt").read_text() == 'café " x \ufffd\n\n'
     assert record["source"] == str(tmp_path / "a.txt")
@@ -274,26 +266,26 @@ def test_command_line_records_how_a_corpus_was_read_and_what_was_changed(tmp_pat
         ("a.txt", "folder\n", "nplm: error: folder\\n: is a folder"),
     ],
 )
-def test_odd_names_end_in_one_line(tmp_path, monkeypatch, capsys, input, output, message):
+def test_odd_names_end_in_one_line(tmp_path, monkeypatch, run, capsys, input, output, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("a")
     (tmp_path / "folder\n").mkdir()
-    assert run(monkeypatch, "tokenize-corpus", "--source", "text", "--input", input, "--output", output) == 1
+    assert run("tokenize-corpus", "--source", "text", "--input", input, "--output", output) == 1
     error = capsys.readouterr().err
     assert error.startswith(message) and error.count("\n") == 1
 
 
-def test_a_name_that_is_not_utf8_may_be_written(tmp_path, monkeypatch):
+def test_a_name_that_is_not_utf8_may_be_written(tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.txt").write_text("a")
-    assert run(monkeypatch, "tokenize-corpus", "--source", "text", "--input", "a.txt", "--output", "\udcff") == 0
+    assert run("tokenize-corpus", "--source", "text", "--input", "a.txt", "--output", "\udcff") == 0
     assert (tmp_path / "\udcff").read_text() == "a\n\n"
 
 
-def test_command_line_refuses_an_encoding_that_is_none(tmp_path, monkeypatch, capsys):
+def test_command_line_refuses_an_encoding_that_is_none(tmp_path, run, capsys):
     (tmp_path / "a.txt").write_text("a")
     arguments = ["--source", "text", "--input", tmp_path, "--output", tmp_path / "tokens.txt", "--encoding", "zlib"]
-    assert run(monkeypatch, "tokenize-corpus", *arguments) == 1
+    assert run("tokenize-corpus", *arguments) == 1
     message = capsys.readouterr().err
     assert message.startswith("nplm: error: encoding zlib: Python has no text encoding of this name")
     assert message.count("\n") == 1

@@ -14,7 +14,6 @@ import pandas
 import pytest
 
 from nplm.arrays import read_arrays, write_arrays
-from nplm.cli import main
 from nplm.errors import InputError
 from nplm.neural.checkpoint import Progress, read_checkpoint, write_checkpoint
 from nplm.neural.network import Shape, initial_parameters, read_model
@@ -293,17 +292,17 @@ def test_settings_out_of_range_are_refused(splits, tmp_path, option, value):
         ("--checkpoints", "train.safetensors", "cannot be written"),
     ],
 )
-def test_what_cannot_be_trained_is_refused_before_the_training(tmp_path, monkeypatch, capsys, option, value, message):
+def test_what_cannot_be_trained_is_refused_before_the_training(
+    tmp_path, monkeypatch, run, capsys, option, value, message
+):
     monkeypatch.chdir(tmp_path)
     splits = {"train": [0, 1, 2], "valid": [2, 1], "empty": []}
     for name, tokens in splits.items():
         write_split(f"{name}.safetensors", Split(name, np.array(tokens, np.uint8), np.empty(0, np.uint8), "hash", V))
-    words = command(tmp_path, tmp_path, option, str(value))
-    monkeypatch.setattr(sys, "argv", words[2:])
-    with pytest.raises(SystemExit) as end:
-        main()
+    _, _, _, *arguments = command(tmp_path, tmp_path, option, str(value))
+    status = run(*arguments)
     said = capsys.readouterr()
-    assert end.value.code in (1, 2) and message in said.err.splitlines()[-1]
+    assert status in (1, 2) and message in said.err.splitlines()[-1]
     assert "free parameters" not in said.out, "the training has begun"
     assert {path.stem for path in tmp_path.rglob("*") if path.is_file()} == splits.keys()
 

@@ -66,7 +66,7 @@ def fit_mixture(
     from nplm.mixture import fit_mixture, read_context_bins, write_mixture
     from nplm.scores import read_aligned_scores
 
-    require_writable([output], [*component, *([bins] if bins else [])])
+    require_writable([output], filter(None, (*component, bins)))
     streams = read_aligned_scores(component)
     mixture = fit_mixture(name, weights, streams, bins and read_context_bins(bins), iterations, tolerance)
     write_mixture(output, mixture)
@@ -86,7 +86,7 @@ def mix(
     from nplm.mixture import mix, read_context_bins, read_mixture
     from nplm.scores import read_aligned_scores, write_scores
 
-    require_writable([output], [mixture, *component, *([bins] if bins else [])])
+    require_writable([output], filter(None, (mixture, *component, bins)))
     stream = mix(read_mixture(mixture), read_aligned_scores(component), bins and read_context_bins(bins))
     write_scores(output, stream)
     _print_summary(output, stream)

@@ -31,9 +31,9 @@ _tokenizer = NLTKWordTokenizer()
 def split_sentences(texts: list[str]) -> list[list[str]]:
     """The sentences of each text (a paragraph, say), each sentence as its tokens with single spaces between.
 
-    The tokens of a sentence are those of NLTK: do n't, `` quoted '', a full stop at the end. They differ only where
-    quotation marks stand apart: '' opens a quotation at the start of a sentence as at the start of any other chunk, and
-    a " that stands alone after the last full stop closes one.
+    The tokens of a sentence are those of NLTK: do n't, `` quoted '', a full stop at the end. They differ only in some
+    quotation marks: at the start of a sentence they are as at the start of any other chunk, so that '' opens a
+    quotation and the second mark of "" or "'' closes one, and a " that stands alone after the last full stop closes.
     """
     sentences = [[_without_final_stop(chunks) for chunks in _sentences(text)] for text in texts]
     tokens = _known.learn(set(chain.from_iterable(chunks for text in sentences for chunks, _ in text)))
