@@ -240,24 +240,37 @@ def test_many_worlds_of_one_process_are_refused(splits, tmp_path):
     assert not (tmp_path / "model.safetensors").exists()
 
 
-def test_a_rank_that_raises_ends_all_ranks_with_its_traceback(splits, tmp_path):
-    """Rank 1 fails in the first update while rank 0 waits for it in a collective."""
-    script = tmp_path / "failing.py"
+def run_with_rank_1(does: str, splits: Path, folder: Path, *options: str) -> subprocess.CompletedProcess:
+    """Two ranks; in the first update rank 1 runs this line while rank 0 waits for it in a collective."""
+    script = folder / "rank_1.py"
     script.write_text(
+        "import time\n"
         "from mpi4py import MPI\n"
         "from nplm.neural.output_parallel import OutputParallel\n"
-        "def fail(self, epsilon, weight_decay):\n"
-        "    raise RuntimeError('rank 1 fails on purpose')\n"
+        "def update(self, epsilon, weight_decay):\n"
+        f"    {does}\n"
         "if MPI.COMM_WORLD.Get_rank() == 1:\n"
-        "    OutputParallel.update = fail\n"
+        "    OutputParallel.update = update\n"
         "from nplm.cli import main\n"
         "main()\n"
     )
-    words = command(splits, tmp_path, ranks=2)
+    words = command(splits, folder, *options, ranks=2)
     words[words.index("nplm") - 1 : words.index("nplm") + 1] = [str(script)]
-    run = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(words, capture_output=True, text=True, timeout=1000, check=False)
+
+
+def test_a_rank_that_raises_ends_all_ranks_with_its_traceback(splits, tmp_path):
+    run = run_with_rank_1("raise RuntimeError('rank 1 fails on purpose')", splits, tmp_path)
     assert run.returncode != 0
     assert "RuntimeError: rank 1 fails on purpose" in run.stderr
+    assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_ranks_that_wait_in_vain_give_up_and_say_where(splits, tmp_path):
+    run = run_with_rank_1("time.sleep(10_000)", splits, tmp_path, "--stall-minutes", "0.3")
+    assert run.returncode != 0
+    assert "no progress for 0.3 minutes: the ranks wait for one another in vain" in run.stderr
+    assert "(most recent call first)" in run.stderr
     assert not (tmp_path / "model.safetensors").exists()
 
 

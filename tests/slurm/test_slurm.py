@@ -35,20 +35,6 @@ def is_in(workspace: Workspace, path: str) -> bool:
     return Path(path.strip()) == workspace.directory
 
 
-def ranks_of(workspace: Workspace) -> list[int]:
-    """Process ids of the training's ranks (which are not the job's shells and not SLURM's clients)."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
-            here = Path(os.readlink(process / "cwd")) == workspace.directory
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
-        if here and words[1:5] == [b"-m", b"mpi4py", b"-m", b"nplm"]:
-            found.append(int(process.name))
-    return found
-
-
 def start_training(workspace: Workspace, *arguments: str) -> subprocess.Popen:
     """Start the training on the cluster and wait for its first checkpoint."""
     run = workspace.start("--profile", "slurm", *arguments, "--", MODEL)
@@ -113,7 +99,7 @@ def test_a_cancelled_training_is_reported_and_a_rerun_continues(untrained, undis
 def test_a_killed_rank_ends_the_job_and_the_retry_continues(untrained, undisturbed):
     run = start_training(untrained)
     job = running_training(untrained)
-    first, second = ranks_of(untrained)
+    first, second = untrained.ranks()
     os.kill(second, signal.SIGKILL)
     wait_for(lambda: running_training(untrained) != job, "the other rank goes on alone", run)
     assert not slurm.running(first)

@@ -5,11 +5,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import cluster as slurm
 import yaml
 
-TIMEOUT = 1800
+TIMEOUT = 900
 """Seconds for a run of Snakemake: nothing here is a test of speed."""
 
 ROOT = Path(__file__).parents[2]
@@ -53,6 +55,8 @@ class Workspace:
         path = os.pathsep.join(map(str, (cluster / "bin", Path(sys.executable).parent, os.environ["PATH"])))
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
         self.environment["PATH"] = path
+        self.environment["PYTHONFAULTHANDLER"] = "1"  # so that a rank that is aborted says where it was
+        self.environment["NPLM_STALL_MINUTES"] = "4"  # well before TIMEOUT, so that the next attempt can still end
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen:
         """Start Snakemake in the background; what it says goes to snakemake.txt."""
@@ -75,10 +79,36 @@ class Workspace:
     def finish(self, run: subprocess.Popen, status: int = 0) -> str:
         try:
             run.wait(TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"Snakemake did not end in {TIMEOUT} s\n{self.state()}") from None
         finally:
             run.kill()
         assert run.returncode == status, self.said()
         return self.said()
+
+    def state(self) -> str:
+        """What somebody wants to know of a run that hangs: what was said, the jobs, and where the ranks are (ended)."""
+        for rank in self.ranks():
+            os.kill(rank, signal.SIGABRT)
+        time.sleep(5)
+        said = {"snakemake": self.said(), LOG: self.read(LOG), "jobs": "\n".join(self.job_logs())}
+        for name, *arguments in (("squeue", "--states=all"), ("sinfo", "--Node", "--long")):
+            said[name] = slurm.command(self.cluster, name, *arguments)
+        said["slurmctld.log"] = (self.cluster / "log/slurmctld.log").read_text()[-5000:]
+        return "\n".join(f"--- {name}\n{text}" for name, text in said.items())
+
+    def ranks(self) -> list[int]:
+        """Process ids of the training's ranks (which are not the job's shells and not SLURM's clients)."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                here = Path(os.readlink(process / "cwd")) == self.directory
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                continue
+            if here and words[1:5] == [b"-m", b"mpi4py", b"-m", b"nplm"]:
+                found.append(int(process.name))
+        return found
 
     def said(self) -> str:
         return (self.directory / "snakemake.txt").read_text()

@@ -56,6 +56,14 @@ def train_nplm(
     ] = 1,
     threads: Annotated[int, typer.Option(min=1, max=MOST_PROCESSES, help="threads of each process")] = 1,
     checkpoint_minutes: Annotated[float, typer.Option(min=0, help="minutes between checkpoints within an epoch")] = 3.0,
+    stall_minutes: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            envvar="NPLM_STALL_MINUTES",
+            help="minutes without progress after which the ranks of MPI give up; 0 = never",
+        ),
+    ] = 30.0,
 ) -> None:
     """Train a network by a parallel algorithm of section 3, with early stopping on the validation split."""
     # Before torch is loaded: a thread that waits must sleep, not spin, or a busy core halves the speed several times.
@@ -65,6 +73,7 @@ def train_nplm(
 
     from nplm.arrays import require_same_vocabulary
     from nplm.cli.monitor import monitor_of
+    from nplm.cli.watchdog import Watchdog
     from nplm.errors import InputError
     from nplm.files import require_writable, write_text
     from nplm.fingerprint import code_of
@@ -75,8 +84,10 @@ def train_nplm(
     from nplm.streams import read_split
 
     by_outputs = strategy == "output-parallel"
+    # Before the ranks connect, which is where they may already wait for one another.
+    watchdog = Watchdog(stall_minutes if by_outputs and ranks > 1 else 0)
     all_ranks = connect(ranks if by_outputs else 1)
-    monitor = monitor_of(all_ranks.rank)
+    monitor = watchdog.watched(monitor_of(all_ranks.rank))
     gpu = torch.cuda.is_available()
     if device == "auto":
         device = "cuda" if gpu and ranks == 1 else "cpu"
@@ -126,6 +137,7 @@ def train_nplm(
             f"the perplexity is beyond every number in epoch {training.progress.epoch}: training diverged; lower "
             f"epsilon_0 (now {epsilon_0}) or K ({examples_per_update})"
         ) from None
+    watchdog.stop()
     if network is not None:
         best = training.progress.best_epoch
         how = {"strategy": str(strategy), "device": str(device)}
