@@ -3,20 +3,23 @@ import re
 import subprocess
 import xml.etree.ElementTree as ElementTree
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from nplm.cli import app
 from nplm.errors import InputError
-from nplm.mixture import Mixture, write_mixture
+from nplm.mixture import Mixture, read_context_bins, write_mixture
+from nplm.ngram import deleted_interpolation
 from nplm.perplexity import Perplexity
 from nplm.report import corpus_card, figures, latex, page, provenance, table_formats
 from nplm.report.history import read_histories
 from nplm.report.markdown import markdown_table
-from nplm.report.mixture_table import mixture_weights_markdown, tabulate_mixture_weights
+from nplm.report.mixture_table import mixture_weights_markdown, tabulate_mixture_weights, trigram_mixture
 from nplm.report.style import HATCHES, SHADES
 from nplm.report.table import NOT_RUN, PAPER_COLUMNS, read_paper, read_table, tabulate
 from nplm.significance import Interval, write_comparisons
+from nplm.streams import Split
 
 PAPER = """\
 scores,model,row,n,c,h,m,direct,mix,train_ppl,valid_ppl,test_ppl
@@ -343,6 +346,7 @@ def test_paper_count_that_the_card_lacks_is_refused():
         corpus_card.tabulate_corpus({"tokens": 1}, {"token": "1"})
 
 
+SPLITS = {"train": slice(0, 400), "valid": slice(400, None)}
 MIXTURES = [
     Mixture("half", "fixed", ["net", "trigram"], [[0.5, 0.5]], [0.5, 0.5], [100], None, [-5.0], "hash", "valid"),
     Mixture(
@@ -370,6 +374,21 @@ def test_mixture_weights_are_listed_by_bin_rare_contexts_first():
     ]
     text = mixture_weights_markdown([{column: str(cell) for column, cell in row.items()} for row in rows])
     assert re.search(r"by_bin .* 0\.250 \+ 0\.750 \| +1 \| +3–9 \| +40 \|", text)
+
+
+def test_interpolated_trigram_is_listed_as_the_mixture_that_it_is(tmp_path):
+    words = np.random.default_rng(1).integers(0, 4, 500).astype(np.uint8)
+    train, valid = (Split(name, words[part], words[:0], "hash", 4) for name, part in SPLITS.items())
+    model = deleted_interpolation.fit(train, valid)
+    deleted_interpolation.write_context_bins(tmp_path / "bins", train, valid)
+    rows = tabulate_mixture_weights([trigram_mixture("Del. Int.", model, read_context_bins(tmp_path / "bins"))])
+    seen = [b for b in reversed(range(len(model.weights))) if model.valid_tokens_per_bin[b]]
+    bigram = [(row["bin"], row["weight"]) for row in rows if row["component"] == "bigram" and row["bin"] != "pooled"]
+    assert bigram == [(b, f"{model.weights[b][2]:.6f}") for b in seen]
+    assert sum(float(row["weight"]) for row in rows if row["bin"] == seen[0]) == pytest.approx(1, abs=1e-5)
+    deleted_interpolation.write_context_bins(tmp_path / "bins", train, train)
+    with pytest.raises(InputError, match="give the context bins of valid"):
+        trigram_mixture("Del. Int.", model, read_context_bins(tmp_path / "bins"))
 
 
 HISTORY = """\

@@ -46,8 +46,12 @@ def test_a_training_is_summed_up_over_its_epochs(tmp_path):
 def test_a_history_without_the_newer_columns_has_empty_cells(tmp_path):
     header = "epoch,train_perplexity,valid_perplexity,tokens_per_second,seconds_training\n"
     rows = tabulated(tmp_path, history(tmp_path, "old", "1,500,400,1000,10\n", header))
-    assert rows[0]["communication"] == "0.0"
-    assert rows[0]["strategy"] == rows[0]["peak_memory_mb"] == ""
+    assert rows[0]["communication"] == rows[0]["strategy"] == rows[0]["peak_memory_mb"] == ""
+
+
+def test_one_rank_communicates_with_nobody(tmp_path):
+    line = "1,500,400,1000,1,1,bfloat16,10,1,300,output-parallel,cpu,1\n"
+    assert tabulated(tmp_path, history(tmp_path, "alone", line))[0]["communication"] == ""
 
 
 def test_every_training_has_its_row_in_the_page_to_read(tmp_path):

@@ -106,7 +106,7 @@ def fit_mixture(
         weights=fitted.weights.tolist(),
         pooled_weights=pooled.weights[0].tolist(),
         tokens_per_bin=fitted.tokens_per_bin.tolist(),
-        frequency_range_per_bin=None if bins is None else _frequency_ranges(bins),
+        frequency_range_per_bin=None if bins is None else frequency_ranges(bins),
         mean_ln_prob_per_iteration=fitted.mean_ln_prob,
         vocabulary=streams[0].vocabulary,
         fitted_on=streams[0].split,
@@ -152,7 +152,7 @@ def _require_bins(name: str, kind: str, bins: ContextBins | None, stream: ScoreS
         )
 
 
-def _frequency_ranges(bins: ContextBins) -> list[list[int] | None]:
+def frequency_ranges(bins: ContextBins) -> list[list[int] | None]:
     """Lowest and highest frequency seen in each bin, None where there is none."""
     ranges: list[list[int] | None] = [None] * (int(bins.bin.max()) + 1)
     for b in np.unique(bins.bin):

@@ -245,11 +245,15 @@ def component_scores(wildcards):
     return [scores_of(wildcards.experiment, name, split) for name in mixture["components"]]
 
 
-def context_bins(wildcards):
+def bins_of_mixture(wildcards):
     """The context bins of the same split, where the mixture's weights need them."""
     binned = experiment(wildcards)["mixtures"][wildcards.mixture]["weights"] == "binned"
-    path = f"results/{wildcards.experiment}/context_bins/{wildcards.get('split', 'valid')}.safetensors"
-    return [path] if binned else []
+    return context_bins(wildcards) if binned else []
+
+
+def context_bins(wildcards):
+    """The context bins of the wildcards' split, by default valid."""
+    return [f"results/{wildcards.experiment}/context_bins/{wildcards.get('split', 'valid')}.safetensors"]
 
 
 def mixture_inputs(wildcards, input):
@@ -286,6 +290,12 @@ def mixture_files(wildcards):
     return [f"results/{wildcards.experiment}/mixtures/{mixture}.json" for mixture in mixtures]
 
 
+def interpolated_trigrams(wildcards):
+    """Every deleted-interpolation trigram of an experiment."""
+    models = configuration.models_run(experiment(wildcards), "deleted_interpolation")
+    return [f"results/{wildcards.experiment}/models/{model}/model.safetensors" for model in models]
+
+
 def retrieval_record(wildcards):
     """Where the corpus came from, if it was retrieved."""
     return ["resources/brown"] if experiment(wildcards)["corpus"]["source"] == "brown" else []
@@ -320,7 +330,8 @@ def ledger(wildcards):
 
 def mixture_table(wildcards):
     """The table of mixture weights, if there are mixtures."""
-    return [f"reports/{wildcards.experiment}/mixture_weights.csv"] if mixture_files(wildcards) else []
+    mixtures = mixture_files(wildcards) + interpolated_trigrams(wildcards)
+    return [f"reports/{wildcards.experiment}/mixture_weights.csv"] if mixtures else []
 
 
 def networks(wildcards):
@@ -370,7 +381,7 @@ def captions_of_figures(wildcards):
         "perplexity": True,
         "gains": configuration.is_run(block, block["table"]["baseline"]) and len(test_scores(wildcards)) > 1,
         "learning_curves": networks,
-        "mixture_weights": "binned" in weights,
+        "mixture_weights": "binned" in weights or configuration.models_run(block, "deleted_interpolation"),
         "classes": configuration.models_run(block, "class_ngram"),
         "training_time": networks,
         "feature_map": networks,

@@ -160,9 +160,11 @@ rule tabulate_corpus:
 
 
 rule tabulate_mixture_weights:
-    """List the weights of every mixture."""
+    """List the weights of every mixture, and those of the interpolated trigram."""
     input:
         mixtures=mixture_files,
+        trigrams=interpolated_trigrams,
+        bins=lambda wildcards: context_bins(wildcards) if interpolated_trigrams(wildcards) else [],
     output:
         csv=report(
             "reports/{experiment}/mixture_weights.csv",
@@ -178,9 +180,11 @@ rule tabulate_mixture_weights:
     params:
         code=code_of("nplm.cli.report", "tabulate_mixture_weights"),
         directory=lambda wildcards, output: Path(output.csv).parent,
-        mixtures=lambda wildcards, input: options(mixture=list(input.mixtures)),
+        files=lambda wildcards, input: options(
+            mixture=list(input.mixtures), trigram=list(input.trigrams), bins=list(input.bins)
+        ),
     shell:
-        "nplm tabulate-mixture-weights {params.mixtures} --output-directory {params.directory:q} 2>&1 | tee {log:q}"
+        "nplm tabulate-mixture-weights {params.files} --output-directory {params.directory:q} 2>&1 | tee {log:q}"
 
 
 rule plot_perplexity:

@@ -56,7 +56,7 @@ rule fit_mixture:
     """Fit a mixture's weights on valid."""
     input:
         components=component_scores,
-        bins=context_bins,
+        bins=bins_of_mixture,
     output:
         mixture="results/{experiment}/mixtures/{mixture}.json",
     log:
@@ -79,7 +79,7 @@ rule mix:
     input:
         mixture="results/{experiment}/mixtures/{mixture}.json",
         components=component_scores,
-        bins=context_bins,
+        bins=bins_of_mixture,
     output:
         scores="results/{experiment}/scores/{mixture}.{split}.safetensors",
     log:

@@ -127,16 +127,27 @@ def tabulate_corpus(
 
 @app.command("tabulate-mixture-weights")
 def tabulate_mixture_weights(
-    mixture: Annotated[list[Path], Option(help="Mixture made by fit-mixture (JSON); repeat for each.")],
     output_directory: OutputDirectory,
+    mixture: Annotated[list[Path] | None, Option(help="Mixture made by fit-mixture (JSON); repeat for each.")] = None,
+    trigram: Annotated[
+        list[Path] | None,
+        Option(help="Model made by fit-deleted-interpolation, in a folder of its name; repeat for each."),
+    ] = None,
+    bins: Annotated[Path | None, Option(help="Context bins of valid, for the trigrams.")] = None,
 ) -> None:
-    """List every mixture's weights by context-frequency bin: mixture_weights.{csv,md}."""
-    from nplm.mixture import read_mixture
-    from nplm.report.mixture_table import tabulate_mixture_weights, write_mixture_weights
+    """List every mixture's and interpolated trigram's weights by context-frequency bin: mixture_weights.{csv,md}."""
+    from nplm.errors import InputError
+    from nplm.mixture import read_context_bins, read_mixture
+    from nplm.ngram.deleted_interpolation import read_model
+    from nplm.report.mixture_table import tabulate_mixture_weights, trigram_mixture, write_mixture_weights
 
-    rows = tabulate_mixture_weights(read_mixture(path) for path in mixture)
+    if trigram and not bins:
+        raise InputError("--trigram needs the context bins of valid; give them (--bins)")
+    mixtures = [trigram_mixture(path.parent.name, read_model(path), read_context_bins(bins)) for path in trigram or []]
+    mixtures += map(read_mixture, mixture or [])
+    rows = tabulate_mixture_weights(mixtures)
     write_mixture_weights(output_directory, rows)
-    print(f"{output_directory}: mixture_weights ({len(mixture)} mixtures, {len(rows)} weights)")
+    print(f"{output_directory}: mixture_weights ({len(mixtures)} mixtures, {len(rows)} weights)")
 
 
 @app.command("tabulate-trainings")

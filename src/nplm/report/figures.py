@@ -215,6 +215,7 @@ def plot_gains(path: str | Path, gains: Sequence[dict[str, str]], models: dict[s
             bottom.set_ylabel("tokens")
             top.set_xticks(list(place.values()), [])
             bottom.set_xticks(list(place.values()), [frequency_range(groups[low]) for low in place], rotation=90)
+            top.set_xlim(-0.6, len(place) - 0.4)
             bottom.set_xlim(top.get_xlim())
             bottom.set_xlabel(title)
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=1)

@@ -62,7 +62,7 @@ def _row(network: str, epochs: Sequence[Row]) -> Row:
         "train_ppl": f"{float(best['train_perplexity']):.2f}",
         "valid_ppl": f"{float(best['valid_perplexity']):.2f}",
         "seconds": f"{seconds:.0f}",
-        "communication": f"{100 * communication / seconds:.1f}",
+        "communication": f"{100 * communication / seconds:.1f}" if _one(epochs, "ranks") not in ("", "1") else "",
         "tokens_per_second": f"{rate:.0f}",
         "peak_memory_mb": f"{max(memory):.0f}" if memory else "",
     }
