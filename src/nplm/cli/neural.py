@@ -137,7 +137,6 @@ def train_nplm(
             f"the perplexity is beyond every number in epoch {training.progress.epoch}: training diverged; lower "
             f"epsilon_0 (now {epsilon_0}) or K ({examples_per_update})"
         ) from None
-    watchdog.stop()
     if network is not None:
         best = training.progress.best_epoch
         how = {"strategy": str(strategy), "device": str(device)}
@@ -145,6 +144,11 @@ def train_nplm(
         write_text(history, pandas.DataFrame(records).to_csv(index=False, lineterminator="\n"))
         write_model(output, network, epoch=str(best), seed=str(seed), precision=training.precision)
         monitor.line(f"wrote {output}: the parameters of epoch {best}")
+    if all_ranks.size > 1:
+        from mpi4py import MPI
+
+        MPI.Finalize()  # as at exit, but while the watchdog still looks on, for the ranks wait for one another here too
+    watchdog.stop()
 
 
 def _require_memory(shape: "Shape", K: int, ranks: int) -> None:
