@@ -272,6 +272,7 @@ def test_latex_is_one_balanced_booktabs_table(tables):
     assert sum(map(int, re.findall(r"\\multicolumn\{(\d+)\}", text))) == columns
     assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
     assert r"class\_based \& 100\%" in text
+    assert not re.findall(r"(?<!\\)%", text.split(r"\toprule")[1]), "a comment would swallow the rest of its line"
 
 
 def test_latex_escapes_every_special_character():
