@@ -170,7 +170,7 @@ def plot_classes(path: str | Path, rows: Sequence[Row]) -> None:
 
 def _legend(label: str) -> str:
     """A label in lines that fit the figure's width."""
-    return "\n".join(textwrap.wrap(label, 52))
+    return "\n".join(textwrap.wrap(label, 46))
 
 
 def _by_classes(rows: Sequence[Row], column: str, label: Callable[[Row], str]) -> dict[str, list[tuple[int, float]]]:
