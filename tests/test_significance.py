@@ -10,8 +10,8 @@ from nplm.scores import ScoreStream, write_scores
 from nplm.significance import (
     Interval,
     block_sums,
+    by_seed,
     compare,
-    mean_over_seeds,
     read_comparisons,
     resampled_means,
     write_comparisons,
@@ -70,10 +70,33 @@ def test_the_same_draws_serve_all_models_whatever_else_is_compared():
     assert not np.allclose(resampled_means(np.stack([a, b]), 64, 100, 8), alone)
 
 
-def test_rows_of_several_seeds_are_compared_by_their_mean():
+def test_seeds_of_a_row_come_together():
     ln_prob = {"net": np.array([-1.0, -2]), "kn": np.array([-4.0, -4]), "net.seed2": np.array([-3.0, -4])}
-    rows = mean_over_seeds(ln_prob, {"net": ["net", "net.seed2"]})
-    assert {name: values.tolist() for name, values in rows.items()} == {"net": [-2, -3], "kn": [-4, -4]}
+    rows = by_seed(ln_prob, {"net": ["net", "net.seed2"]})
+    assert {name: seeds.tolist() for name, seeds in rows.items()} == {"net": [[-1, -2], [-3, -4]], "kn": [[-4, -4]]}
+
+
+def test_seeds_widen_the_interval_about_their_mean_as_student_has_it():
+    kn = stream(1)
+    net = np.stack([kn - shift for shift in (0.1, 0.2, 0.3)])  # the text itself changes nothing
+    interval = compare({"net": net, "kn": kn}, 50, 200, 0)["net", "kn"]
+    t = 4.302653  # 97.5 % of Student's distribution with 2 degrees of freedom
+    expected = [0.2, 0.2 - t * 0.1 / 3**0.5, 0.2 + t * 0.1 / 3**0.5]
+    assert np.log([interval.value, interval.low, interval.high]) == pytest.approx(expected, rel=1e-6)
+
+
+def test_what_two_rows_of_the_same_seeds_share_does_not_widen_their_interval():
+    net = np.stack([stream(1) - shift for shift in (0.1, 0.2, 0.3)])
+    interval = compare({"net": net, "its mixture": net + 0.05}, 50, 200, 0)["net", "its mixture"]
+    assert [interval.low, interval.high] == pytest.approx([np.exp(0.05)] * 2, rel=1e-9)
+
+
+def test_text_and_seeds_widen_the_interval_together():
+    kn, net = stream(1), np.stack([stream(2), stream(2) - 0.1])
+    alone = compare({"net": net.mean(axis=0), "kn": kn}, 50, 2000, 0)["net", "kn"]
+    seeds = compare({"net": net, "kn": kn}, 50, 2000, 0)["net", "kn"]
+    assert seeds.value == pytest.approx(alone.value, rel=1e-12)
+    assert seeds.low < alone.low and alone.high < seeds.high
 
 
 def test_comparisons_read_back_both_ways_round(tmp_path):

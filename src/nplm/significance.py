@@ -3,7 +3,8 @@
 Two models that score the same tokens make much the same mistakes, and the tokens of one text go together. So the stream
 is cut into blocks, blocks are drawn with replacement, and both models are measured on the same draw (Künsch 1989 for
 blocks of dependent data; Koehn 2004 for paired tests of language technology). The spread of the ratio of the two
-perplexities over many draws gives its interval.
+perplexities over many draws gives its interval. What another training would change is in it too where rows were trained
+from several seeds.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+from scipy import stats
 
 from nplm.errors import InputError
 from nplm.files import read_csv, write_csv
@@ -61,28 +63,46 @@ def resampled_means(ln_prob: np.ndarray, block_length: int, resamples: int, seed
 
 
 def compare(ln_prob: dict[str, np.ndarray], block_length: int, resamples: int, seed: int) -> Comparisons:
-    """Every pair of models, in their order. ln_prob: model -> nats [T], of the same tokens in all.
+    """Every pair of rows, in their order. ln_prob: row -> nats [T], or [S, T] of S seeds, of the same tokens in all.
 
-    All pairs share the draws. Raises InputError when the tokens are fewer than two blocks.
+    All pairs share the draws. Rows of several seeds are compared by the mean over them, and what the mean over other
+    seeds might be is added to either side of the interval, as independent of what other text would change. Raises
+    InputError when the tokens are fewer than two blocks.
     """
-    stacked = np.stack(list(ln_prob.values()))
+    stacked = np.stack([np.atleast_2d(seeds).mean(axis=0) for seeds in ln_prob.values()])
+    of_seeds = [np.atleast_2d(seeds).mean(axis=1) for seeds in ln_prob.values()]
     means, resampled = stacked.mean(axis=1), resampled_means(stacked, block_length, resamples, seed)
     tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     comparisons: Comparisons = {}
     for (i, model), (j, other) in combinations(enumerate(ln_prob), 2):
-        ln_ratio = [means[j] - means[i], *np.quantile(resampled[:, j] - resampled[:, i], tails)]
-        comparisons[model, other] = Interval(*map(float, np.exp(ln_ratio)))
+        ln_ratio = means[j] - means[i]
+        sides = np.quantile(resampled[:, j] - resampled[:, i], tails) - ln_ratio
+        below, above = np.hypot(sides, _half_width_of_seeds(of_seeds[i], of_seeds[j]))
+        interval = np.exp([ln_ratio, ln_ratio - below, ln_ratio + above])
+        comparisons[model, other] = Interval(*map(float, interval))
     return comparisons
 
 
-def mean_over_seeds(ln_prob: dict[str, np.ndarray], replicas: dict[str, list[str]]) -> dict[str, np.ndarray]:
-    """ln P of every row [T], nats: that of a row trained from several seeds is the mean over them.
+def _half_width_of_seeds(one: np.ndarray, other: np.ndarray) -> float:
+    """Half of Student's interval at `LEVEL` of the mean difference over seeds, from each seed's mean ln P [S], nats.
+
+    Seeds go in pairs, since a network and the mixtures of it share theirs. 0 where neither row has several.
+    """
+    S = min((len(row) for row in (one, other) if len(row) > 1), default=1)
+    if S == 1:
+        return 0.0
+    differences = one[:S] - other[:S]  # a row of one seed is the same beside each of the other's
+    return stats.t.ppf((1 + LEVEL) / 2, S - 1) * differences.std(ddof=1) / np.sqrt(S)
+
+
+def by_seed(ln_prob: dict[str, np.ndarray], replicas: dict[str, list[str]]) -> dict[str, np.ndarray]:
+    """ln P of every row [S, T], nats, of the S seeds from which it was trained; S is 1 for what has no seed.
 
     ln_prob: name of a stream -> nats [T]; replicas: row -> names of its streams, of the rows that have several.
     """
     further = {name for names in replicas.values() for name in names[1:]}
     rows = (name for name in ln_prob if name not in further)
-    return {row: np.mean([ln_prob[name] for name in replicas.get(row, [row])], axis=0) for row in rows}
+    return {row: np.stack([ln_prob[name] for name in replicas.get(row, [row])]) for row in rows}
 
 
 def write_comparisons(path: str | Path, comparisons: Comparisons, **record: object) -> None:

@@ -286,7 +286,8 @@ def claims_markdown(ledger: Sequence[Row]) -> str:
         "A part is undecided when the interval includes its boundary. Of a ratio it is a 95 % interval by a paired "
         "block bootstrap on the test split; of a number of epochs, half an epoch to either side of each, open where a "
         "training was still gaining when it ended; of the share of communication, the lowest and the highest epoch.",
-        "Intervals are about other text, with these trained models: what another seed would change is not in them.",
+        "Intervals are about other text, with these trained models; what other seeds would change is in them where a "
+        "row was trained from several. Each is at 95 % on its own: of so many, one may be wrong by chance.",
         "Where the paper gives a size, a part holds when ours is beyond the stated share of it, however far beyond.",
         "A claim holds when all parts hold that this corpus can decide, and fails when one fails.",
     ]

@@ -142,7 +142,10 @@ def provenance_markdown(provenance: dict) -> str:
     text = markdown_table(["what", "value"], facts, left=2)
     text += f"\nVersions: {', '.join(f'{name} {version}' for name, version in provenance['versions'].items())}.\n"
     if provenance["jobs"]:
-        text += "\nSeconds and peak memory of the workflow's jobs, by stage (of the latest run of each job):\n\n"
+        text += (
+            "\nSeconds and peak memory of the workflow's jobs, by stage, of the latest run of each job: of a training "
+            "that was continued, only what was left.\n\n"
+        )
         text += markdown_table(["stage", "jobs", "seconds", "memory, MiB"], _stages(provenance["jobs"]))
     if provenance["training"]:
         text += "\nTraining of the networks, all epochs and also those before an interruption:\n\n"
