@@ -70,18 +70,18 @@ def test_the_table_has_a_line_for_each_word():
     rows = [{"model": "net", **row} for row in nearest_neighbours(C, VOCABULARY, ["north", "east"], 2)]
     text = neighbours_markdown([{column: str(cell) for column, cell in row.items()} for row in rows])
     assert "| north | 300   | n'th 0.99, east 0.00  |" in text
-    assert "Of net, the best network" in text
+    assert "Of net, on validation the best network" in text
 
 
 @pytest.fixture
 def network(tmp_path):
-    """Files of two networks, of which `net` is the better on validation."""
+    """Files of two networks, of which `net` is the better on validation; the table has a third, without features."""
     write_vocabulary(tmp_path / "vocabulary.tsv", VOCABULARY)
     for name in ("net", "other"):
         write_arrays(tmp_path / name / "model.safetensors", "nplm", {"C": C}, vocabulary=VOCABULARY.hash)
     rows = [
         dict.fromkeys(COLUMNS, "") | {"scores": name, "family": "network", "mix": "no", "valid_ppl": ppl}
-        for name, ppl in (("other", "310"), ("net", "300"))
+        for name, ppl in (("other", "310"), ("net", "300"), ("of_another_toolkit", "200"))
     ]
     write_csv(tmp_path / "table.csv", rows, COLUMNS)
     return tmp_path

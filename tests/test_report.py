@@ -227,10 +227,26 @@ def test_perplexity_of_what_is_not_run_is_an_error(paper):
         tabulate(EXPERIMENT, paper, perplexities({**VALID, "other": 300}))
 
 
-def test_paper_cell_that_is_no_number_is_named_with_its_line(tmp_path):
-    (tmp_path / "paper.csv").write_text(PAPER.replace("290", "29O"))
-    with pytest.raises(InputError, match=r"paper\.csv, line 2: valid_ppl is '29O'"):
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("290", "29O", "line 2: valid_ppl is '29O'"),
+        ("290", "0", "line 2: valid_ppl is '0'"),
+        ("3,500", '3,"1,000"', "line 8: c is '1,000'"),
+        ("yes,no", "Yes,no", "line 2: direct is 'Yes'; give yes or no"),
+        ("kn4,", "kn3,", "line 7: a second row of 'kn3'"),
+    ],
+)
+def test_paper_cell_that_its_column_cannot_hold_is_named_with_its_line(tmp_path, old, new, message):
+    (tmp_path / "paper.csv").write_text(PAPER.replace(old, new, 1))
+    with pytest.raises(InputError, match=rf"paper\.csv, {message}"):
         read_paper(tmp_path / "paper.csv")
+
+
+def test_the_papers_ratios_are_empty_where_it_has_no_perplexity_of_the_baseline(paper):
+    rows = [row | ({"test_ppl": ""} if row["scores"] == "trigram" else {}) for row in paper]
+    table, _ = tabulate(EXPERIMENT, rows, perplexities())
+    assert {row["paper_ratio_to_baseline"] for row in table} == {""}
 
 
 def test_without_a_paper_all_rows_are_in_the_table():

@@ -380,18 +380,16 @@ def _plot_features(
 
 
 def _best_network(models: list[Path], tables: list[Path]) -> Path:
-    """The model file of the best unmixed network on validation, by the tables."""
+    """The model file of the best unmixed network on validation, by the tables, among those given."""
     from nplm.errors import InputError
     from nplm.report.gains import best_network
     from nplm.report.table import read_table
 
-    best = best_network([row for path in tables for row in read_table(path)])
     of_name = {path.parent.name: path for path in models}
-    if best is None or best["scores"] not in of_name:
-        name = best["scores"] if best else "none"
-        raise InputError(
-            f"the best network of the tables is {name}, no model given; give the model files of all networks"
-        )
+    # Another toolkit's network may be better, but has no features to show.
+    best = best_network([row for path in tables for row in read_table(path) if row["scores"] in of_name])
+    if best is None:
+        raise InputError(f"the tables have no row of a network that is given ({', '.join(of_name)}); give its tables")
     return of_name[best["scores"]]
 
 

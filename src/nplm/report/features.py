@@ -116,7 +116,7 @@ def neighbours_markdown(rows: Sequence[dict[str, str]]) -> str:
         for word, group in lines.items()
     ]
     notes = [
-        f"Of {rows[0]['model']}, the best network on validation: the words whose features C have the largest cosine "
-        f"with the word's. Only words counted {LEAST_COUNT} times or more are listed as neighbours.",
+        f"Of {rows[0]['model']}, on validation the best network that was trained here: the words whose features C have "
+        f"the largest cosine with the word's. Only words counted {LEAST_COUNT} times or more are listed as neighbours.",
     ]
     return markdown_table(["word", "count", "nearest words"], cells, left=3) + "\n" + bullets(notes)
