@@ -2,6 +2,7 @@ import json
 import re
 import subprocess
 import xml.etree.ElementTree as ElementTree
+from html import unescape
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from nplm.ngram import deleted_interpolation
 from nplm.perplexity import Perplexity
 from nplm.report import corpus_card, figures, latex, page, provenance, table_formats
 from nplm.report.history import read_histories
-from nplm.report.markdown import markdown_table
+from nplm.report.markdown import escape, markdown_table
 from nplm.report.mixture_table import mixture_weights_markdown, tabulate_mixture_weights, trigram_mixture
 from nplm.report.style import HATCHES, SHADES
 from nplm.report.table import NOT_RUN, PAPER_COLUMNS, read_paper, read_table, tabulate
@@ -278,6 +279,19 @@ def test_markdown_columns_are_aligned():
     assert text == "| name   | x\\|y |\n| ------ | ---: |\n| a      |    1 |\n| longer |   22 |\n"
 
 
+@pytest.mark.parametrize(
+    "word", ["``", "*", "_x_", "<s>", "&amp;", "a|b", "\\", "[1]", "~~", "snake_case", "$", "it's"]
+)
+def test_a_word_is_itself_in_markdown(word):
+    from markdown_it import MarkdownIt
+
+    text = markdown_table(["word", "words"], [[escape(word), f"{escape(word)} 0.50, {escape(word)} 0.25"]], left=2)
+    page = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).render(text)
+    cells = [unescape(cell) for cell in re.findall(r"<td>(.*?)</td>", page)]
+    assert cells == [word, f"{word} 0.50, {word} 0.25"]
+    assert ("\\" in text) == (word not in ("snake_case", "$", "it's"))
+
+
 def test_latex_is_one_balanced_booktabs_table(tables):
     text = table_formats.table_latex(EXPERIMENT, tables[0])
     assert [text.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
@@ -292,6 +306,7 @@ def test_latex_is_one_balanced_booktabs_table(tables):
 
 def test_latex_escapes_every_special_character():
     assert latex.escape(r"a_b&c%$#{}~^\d") == (r"a\_b\&c\%\$\#\{\}\textasciitilde{}\textasciicircum{}\textbackslash{}d")
+    assert latex.escape("<s>|[*]") == r"\textless{}s\textgreater{}\textbar{}{[}{*}]"
 
 
 def test_summary_compares_the_best_of_each_kind_on_test(tables):
@@ -471,6 +486,13 @@ def test_row_far_worse_than_the_others_is_written_at_the_edge(tmp_path, paper):
     tables = tabulate(EXPERIMENT, paper, perplexities({**VALID, "kn5": 2000}))
     figures.plot_perplexity(tmp_path / "p.svg", tables)
     assert "ours: 1800 →" in text_of(tmp_path / "p.svg")
+
+
+def test_names_in_figures_are_no_mathematics(tmp_path, tables):
+    name = r"costs $5, not $\frac{$"
+    rows = [row | {"row": name, "corpus": name} for row in tables[0][:1]]
+    figures.plot_perplexity(tmp_path / "p.svg", [rows])
+    assert {name, f"ours ({name})"} <= set(text_of(tmp_path / "p.svg"))
 
 
 def test_the_figure_of_rows_that_the_paper_lacks_does_not_speak_of_it(tmp_path, tables):

@@ -9,7 +9,7 @@ from nplm.arrays import read_arrays, require_same_vocabulary
 from nplm.corpus.vocabulary import SPECIAL_SYMBOLS, Vocabulary
 from nplm.errors import InputError
 from nplm.files import read_csv
-from nplm.report.markdown import bullets, markdown_table, write_csv_and_markdown
+from nplm.report.markdown import bullets, escape, markdown_table, write_csv_and_markdown
 
 COLUMNS = ("model", "word", "count", "rank", "neighbour", "neighbour_count", "cosine")
 LEAST_COUNT = 50
@@ -109,9 +109,9 @@ def neighbours_markdown(rows: Sequence[dict[str, str]]) -> str:
         lines.setdefault(row["word"], []).append(row)
     cells = [
         [
-            word,
+            escape(word),
             f"{int(group[0]['count']):,}",
-            ", ".join(f"{row['neighbour']} {float(row['cosine']):.2f}" for row in group),
+            ", ".join(f"{escape(row['neighbour'])} {float(row['cosine']):.2f}" for row in group),
         ]
         for word, group in lines.items()
     ]

@@ -10,7 +10,7 @@ from nplm.errors import InputError
 from nplm.report.gains import BY
 from nplm.report.history import Epochs, chosen_epoch
 from nplm.report.mixture_table import POOLED, frequency_range
-from nplm.report.style import COLORS, HATCHES, LINES, MARKERS, SHADES, drawn, escaped_mathematics, plain_logarithmic
+from nplm.report.style import COLORS, HATCHES, LINES, MARKERS, SHADES, drawn, plain_logarithmic
 from nplm.report.table import NOT_RUN, Row, row_label, whose
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def plot_words(path: str | Path, points: "np.ndarray", words: Sequence[str], axi
         figure.canvas.draw()  # fixes the layout, so that the labels' places are known
         taken: list = []
         for (x, y), word in zip(points, words, strict=True):
-            label = ax.annotate(escaped_mathematics(word), (x, y), ha="center", va="center", fontsize=9, zorder=2)
+            label = ax.annotate(word, (x, y), ha="center", va="center", fontsize=9, zorder=2)
             box = label.get_window_extent()
             if any(box.overlaps(other) for other in taken):
                 label.remove()
