@@ -511,12 +511,20 @@ def test_figures_of_nothing_are_refused(tmp_path, tables):
 
 
 def test_history_that_is_broken_is_named(tmp_path):
-    (tmp_path / "history.csv").write_text(HISTORY.replace("500.0", "nought"))
-    with pytest.raises(InputError, match=r"history\.csv: valid_perplexity is 'nought'"):
-        read_histories([tmp_path / "history.csv"])
+    for cell in ("nought", "nan", ""):
+        (tmp_path / "history.csv").write_text(HISTORY.replace("500.0", cell))
+        with pytest.raises(InputError, match=rf"history\.csv: valid_perplexity is '{cell}'"):
+            read_histories([tmp_path / "history.csv"])
     (tmp_path / "history.csv").write_text(HISTORY.splitlines()[0] + "\n")
     with pytest.raises(InputError, match="has no epochs"):
         read_histories([tmp_path / "history.csv"])
+
+
+def test_two_histories_of_one_network_are_refused(tmp_path, histories):
+    (tmp_path / "elsewhere" / "net").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "net" / "history.csv").write_text(HISTORY)
+    with pytest.raises(InputError, match=r"elsewhere/net/history\.csv: a second history of net"):
+        read_histories([tmp_path / "net" / "history.csv", tmp_path / "elsewhere" / "net" / "history.csv"])
 
 
 def test_training_is_summed_over_epochs(histories):
@@ -529,11 +537,13 @@ def test_training_is_summed_over_epochs(histories):
     }
 
 
-def test_benchmarks_are_named_by_stage_and_job(tmp_path):
-    for name, seconds, memory in (("score/net.test", 1.5, "200.5"), ("score/kn3.test", 0.5, "-"), ("tabulate", 2, "9")):
+def test_benchmarks_are_named_by_stage_and_job_and_are_of_what_is_run(tmp_path):
+    jobs = [("score/net.test", 1.5, "200.5"), ("score/kn3.test", 0.5, "-"), ("tabulate", 2, "9")]
+    left = [("score/net.seed2.test", 9, "9"), ("train_nplm/other", 9, "9"), ("cluster_words/500", 9, "9")]
+    for name, seconds, memory in jobs + left:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / f"{name}.tsv").write_text(f"s\tmax_rss\n{seconds}\t{memory}\n")
-    jobs = provenance.read_benchmarks(tmp_path)
+    jobs = provenance.read_benchmarks(tmp_path, EXPERIMENT)
     assert [(j["stage"], j["job"], j["seconds"], j["memory_mib"]) for j in jobs] == [
         ("score", "kn3.test", 0.5, None),
         ("score", "net.test", 1.5, 200.5),
@@ -708,3 +718,5 @@ def test_seeds_of_a_network_share_a_panel(tmp_path, histories):
     assert [text for text in text_of(tmp_path / "f.svg") if "on validation" in text] == [
         "net: 350.0 ± 0.0 on validation, 2 seeds"
     ]
+    with pytest.raises(InputError, match=r"no history of net\.seed2"):
+        figures.plot_learning_curves(tmp_path / "f.svg", histories, {"net": ["net", "net.seed2"]})

@@ -72,8 +72,14 @@ def test_the_same_draws_serve_all_models_whatever_else_is_compared():
 
 def test_rows_of_several_seeds_are_compared_by_their_mean():
     ln_prob = {"net": np.array([-1.0, -2]), "kn": np.array([-4.0, -4]), "net.seed2": np.array([-3.0, -4])}
-    rows = mean_over_seeds(ln_prob, {"net": ["net", "net.seed2"]})
+    streams = [ScoreStream(name, "test", values, "hash") for name, values in ln_prob.items()]
+    replicas = {"net": ["net", "net.seed2"], "not run": ["not run", "not run.seed2"]}
+    rows = mean_over_seeds(streams, replicas)
     assert {name: values.tolist() for name, values in rows.items()} == {"net": [-2, -3], "kn": [-4, -4]}
+    with pytest.raises(InputError, match=r"no score stream of net\.seed2; give those of all seeds"):
+        mean_over_seeds(streams[:2], replicas)
+    with pytest.raises(InputError, match="two score streams of kn"):
+        mean_over_seeds([*streams, streams[1]], replicas)
 
 
 def test_comparisons_read_back_both_ways_round(tmp_path):

@@ -6,6 +6,7 @@ blocks of dependent data; Koehn 2004 for paired tests of language technology). T
 perplexities over many draws gives its interval.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 
 from nplm.errors import InputError
 from nplm.files import read_csv, write_csv
+from nplm.scores import ScoreStream
 
 COLUMNS = ("model", "other", "split", "ratio", "low", "high", "tokens", "block_length", "resamples")
 LEVEL = 0.95
@@ -75,11 +77,21 @@ def compare(ln_prob: dict[str, np.ndarray], block_length: int, resamples: int, s
     return comparisons
 
 
-def mean_over_seeds(ln_prob: dict[str, np.ndarray], replicas: dict[str, list[str]]) -> dict[str, np.ndarray]:
+def mean_over_seeds(streams: Sequence[ScoreStream], replicas: dict[str, list[str]]) -> dict[str, np.ndarray]:
     """ln P of every row [T], nats: that of a row trained from several seeds is the mean over them.
 
-    ln_prob: name of a stream -> nats [T]; replicas: row -> names of its streams, of the rows that have several.
+    replicas: row -> names of its streams, of the rows that have several. Raises InputError for two streams of one name,
+    and when a row has some of its streams but not all.
     """
+    ln_prob: dict[str, np.ndarray] = {}
+    for stream in streams:
+        if stream.model in ln_prob:
+            raise InputError(f"two score streams of {stream.model}; give each once")
+        ln_prob[stream.model] = stream.ln_prob
+    for names in replicas.values():
+        lacking = [name for name in names if name not in ln_prob]
+        if 0 < len(lacking) < len(names):
+            raise InputError(f"no score stream of {lacking[0]}; give those of all seeds: {', '.join(names)}")
     further = {name for names in replicas.values() for name in names[1:]}
     rows = (name for name in ln_prob if name not in further)
     return {row: np.mean([ln_prob[name] for name in replicas.get(row, [row])], axis=0) for row in rows}

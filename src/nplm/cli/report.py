@@ -31,8 +31,7 @@ def compare_models(
     from nplm.significance import compare, mean_over_seeds, write_comparisons
 
     streams = read_aligned_scores(scores)
-    ln_prob = {stream.model: stream.ln_prob for stream in streams}
-    rows = mean_over_seeds(ln_prob, read_experiment(configuration).get("replicas", {}))
+    rows = mean_over_seeds(streams, read_experiment(configuration).get("replicas", {}))
     comparisons = compare(rows, block_length, resamples, seed)
     split, tokens = streams[0].split, len(streams[0].ln_prob)
     record = {"split": split, "tokens": tokens, "block_length": block_length, "resamples": resamples}
@@ -249,7 +248,7 @@ def tabulate_gains(
     )
     word_counts = np.bincount(counted.tokens, minlength=counted.vocabulary_size)
     rows = tabulate_gains(
-        mean_over_seeds({stream.model: stream.ln_prob for stream in streams}, experiment.get("replicas", {})),
+        mean_over_seeds(streams, experiment.get("replicas", {})),
         experiment["table"]["baseline"],
         {"context": contexts.frequency, "word": word_counts[scored.tokens]},
     )
@@ -410,16 +409,17 @@ def record_provenance(
     from nplm.report.configuration import configuration_hash, read_experiment
     from nplm.report.history import read_histories
 
+    experiment = read_experiment(configuration)
     record = {
         "recorded": provenance.today(),
         "git": provenance.git_state(repository),
-        "configuration_sha256": configuration_hash(read_experiment(configuration)),
+        "configuration_sha256": configuration_hash(experiment),
         "vocabulary": read_vocabulary(vocabulary).hash,
         "corpus": provenance.published_corpus(read_json(retrieved)) if retrieved else None,
         "machine": provenance.machine(),
         "versions": provenance.versions(),
         "training": provenance.training_record(read_histories(history or [])),
-        "jobs": provenance.read_benchmarks(benchmarks) if benchmarks else [],
+        "jobs": provenance.read_benchmarks(benchmarks, experiment) if benchmarks else [],
     }
     provenance.write_provenance(output_directory, record)
     print(f"{output_directory}: provenance ({len(record['jobs'])} jobs, commit {record['git']['commit']})")

@@ -22,12 +22,16 @@ def plot_learning_curves(
 ) -> None:
     """Train and validation perplexity by epoch, one panel per network with all its seeds, the chosen epochs marked.
 
-    replicas: network -> names of its trainings, of the networks that have several.
+    replicas: network -> names of its trainings, of the networks that have several. Raises InputError for one without a
+    history.
     """
     from matplotlib.ticker import MaxNLocator
 
     further = {name for names in (replicas or {}).values() for name in names[1:]}
     networks = {name: (replicas or {}).get(name, [name]) for name in histories if name not in further}
+    for training in (name for names in networks.values() for name in names):
+        if training not in histories:
+            raise InputError(f"{path}: no history of {training}; give those of all seeds")
     with drawn(path, 1.2 + 2.1 * len(networks), len(networks), sharex=True, sharey=True) as (figure, axes):
         for ax, (network, trainings) in zip(axes, networks.items(), strict=True):
             best = [chosen_epoch(histories[training]) for training in trainings]
