@@ -11,7 +11,7 @@ from nplm.significance import (
     Interval,
     block_sums,
     compare,
-    mean_over_seeds,
+    of_seeds,
     read_comparisons,
     resampled_means,
     write_comparisons,
@@ -35,7 +35,7 @@ def test_too_few_tokens_for_two_blocks_are_refused_with_both_numbers():
 
 def test_ratio_is_that_of_the_perplexities():
     a, b = stream(1), stream(2)
-    comparisons = compare({"a": a, "b": b}, 50, 200, 0)
+    comparisons = compare({"a": a[None], "b": b[None]}, 50, 200, 0)
     assert list(comparisons) == [("a", "b")]
     interval = comparisons["a", "b"]
     assert interval.value == pytest.approx(np.exp(-a.mean()) / np.exp(-b.mean()), rel=1e-12)
@@ -44,13 +44,13 @@ def test_ratio_is_that_of_the_perplexities():
 
 def test_a_shift_of_every_token_is_certain():
     a = stream(1)
-    interval = compare({"a": a, "worse": a - 0.1}, 50, 200, 0)["a", "worse"]
+    interval = compare({"a": a[None], "worse": a[None] - 0.1}, 50, 200, 0)["a", "worse"]
     assert [interval.low, interval.high] == pytest.approx([np.exp(-0.1)] * 2, rel=1e-12)
 
 
 def test_the_interval_is_as_wide_as_the_theory_of_independent_tokens_says():
     a, b = stream(1, 40_000), stream(2, 40_000)
-    interval = compare({"a": a, "b": b}, 100, 4000, 0)["a", "b"]
+    interval = compare({"a": a[None], "b": b[None]}, 100, 4000, 0)["a", "b"]
     expected = 2 * 1.96 * (a - b).std() / np.sqrt(a.size)
     assert np.log(interval.high / interval.low) == pytest.approx(expected, rel=0.15)
 
@@ -58,7 +58,7 @@ def test_the_interval_is_as_wide_as_the_theory_of_independent_tokens_says():
 def test_tokens_that_go_together_widen_the_interval_only_when_blocks_hold_them_together():
     text = np.repeat(np.random.default_rng(3).normal(0, 0.5, 400), 100)  # one difference for each text of 100 tokens
     a = stream(1, text.size)
-    short, long = (compare({"a": a, "b": a + text}, length, 2000, 0)["a", "b"] for length in (1, 500))
+    short, long = (compare({"a": a[None], "b": a[None] + text}, length, 2000, 0)["a", "b"] for length in (1, 500))
     assert np.log(long.high / long.low) > 5 * np.log(short.high / short.low)
 
 
@@ -70,16 +70,24 @@ def test_the_same_draws_serve_all_models_whatever_else_is_compared():
     assert not np.allclose(resampled_means(np.stack([a, b]), 64, 100, 8), alone)
 
 
-def test_rows_of_several_seeds_are_compared_by_their_mean():
+def test_the_ratio_of_rows_with_seeds_is_that_of_their_mean_perplexities_and_within_its_interval():
+    a, b = stream(1), stream(2)
+    seeds = np.stack([a, a - 1.5])  # one training went badly
+    interval = compare({"seeds": seeds, "b": b[None]}, 50, 200, 0)["seeds", "b"]
+    assert interval.value == pytest.approx(np.exp(-seeds.mean(axis=1)).mean() / np.exp(-b.mean()), rel=1e-12)
+    assert interval.low < interval.value < interval.high
+
+
+def test_a_row_has_the_streams_of_all_its_seeds():
     ln_prob = {"net": np.array([-1.0, -2]), "kn": np.array([-4.0, -4]), "net.seed2": np.array([-3.0, -4])}
     streams = [ScoreStream(name, "test", values, "hash") for name, values in ln_prob.items()]
     replicas = {"net": ["net", "net.seed2"], "not run": ["not run", "not run.seed2"]}
-    rows = mean_over_seeds(streams, replicas)
-    assert {name: values.tolist() for name, values in rows.items()} == {"net": [-2, -3], "kn": [-4, -4]}
+    rows = of_seeds(streams, replicas)
+    assert {name: values.tolist() for name, values in rows.items()} == {"net": [[-1, -2], [-3, -4]], "kn": [[-4, -4]]}
     with pytest.raises(InputError, match=r"no score stream of net\.seed2; give those of all seeds"):
-        mean_over_seeds(streams[:2], replicas)
+        of_seeds(streams[:2], replicas)
     with pytest.raises(InputError, match="two score streams of kn"):
-        mean_over_seeds([*streams, streams[1]], replicas)
+        of_seeds([*streams, streams[1]], replicas)
 
 
 def test_comparisons_read_back_both_ways_round(tmp_path):

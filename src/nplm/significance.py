@@ -63,22 +63,29 @@ def resampled_means(ln_prob: np.ndarray, block_length: int, resamples: int, seed
 
 
 def compare(ln_prob: dict[str, np.ndarray], block_length: int, resamples: int, seed: int) -> Comparisons:
-    """Every pair of models, in their order. ln_prob: model -> nats [T], of the same tokens in all.
+    """Every pair of rows, in their order. ln_prob: row -> nats [S, T] of its S seeds, on the same tokens in all.
 
-    All pairs share the draws. Raises InputError when the tokens are fewer than two blocks.
+    A row's perplexity is the mean over its seeds, as in the tables, in every draw too. All pairs share the draws.
+    Raises InputError when the tokens are fewer than two blocks.
     """
-    stacked = np.stack(list(ln_prob.values()))
-    means, resampled = stacked.mean(axis=1), resampled_means(stacked, block_length, resamples, seed)
+    stacked = np.concatenate(list(ln_prob.values()))
+    ends = np.cumsum([len(seeds) for seeds in ln_prob.values()])[:-1]
+
+    def perplexities(means: np.ndarray) -> list[np.ndarray]:
+        return [of_row.mean(axis=-1) for of_row in np.split(np.exp(-means), ends, axis=-1)]
+
+    observed = perplexities(stacked.mean(axis=1))
+    resampled = perplexities(resampled_means(stacked, block_length, resamples, seed))
     tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     comparisons: Comparisons = {}
-    for (i, model), (j, other) in combinations(enumerate(ln_prob), 2):
-        ln_ratio = [means[j] - means[i], *np.quantile(resampled[:, j] - resampled[:, i], tails)]
-        comparisons[model, other] = Interval(*map(float, np.exp(ln_ratio)))
+    for (i, row), (j, other) in combinations(enumerate(ln_prob), 2):
+        ratios = [observed[i] / observed[j], *np.quantile(resampled[i] / resampled[j], tails)]
+        comparisons[row, other] = Interval(*map(float, ratios))
     return comparisons
 
 
-def mean_over_seeds(streams: Sequence[ScoreStream], replicas: dict[str, list[str]]) -> dict[str, np.ndarray]:
-    """ln P of every row [T], nats: that of a row trained from several seeds is the mean over them.
+def of_seeds(streams: Sequence[ScoreStream], replicas: dict[str, list[str]]) -> dict[str, np.ndarray]:
+    """ln P of every row, nats [S, T]: a line for each of the S seeds that it was trained from.
 
     replicas: row -> names of its streams, of the rows that have several. Raises InputError for two streams of one name,
     and when a row has some of its streams but not all.
@@ -94,7 +101,7 @@ def mean_over_seeds(streams: Sequence[ScoreStream], replicas: dict[str, list[str
             raise InputError(f"no score stream of {lacking[0]}; give those of all seeds: {', '.join(names)}")
     further = {name for names in replicas.values() for name in names[1:]}
     rows = (name for name in ln_prob if name not in further)
-    return {row: np.mean([ln_prob[name] for name in replicas.get(row, [row])], axis=0) for row in rows}
+    return {row: np.stack([ln_prob[name] for name in replicas.get(row, [row])]) for row in rows}
 
 
 def write_comparisons(path: str | Path, comparisons: Comparisons, **record: object) -> None:

@@ -28,10 +28,10 @@ def compare_models(
     """Compare every two models on the same tokens, by a paired block bootstrap."""
     from nplm.report.configuration import read_experiment
     from nplm.scores import read_aligned_scores
-    from nplm.significance import compare, mean_over_seeds, write_comparisons
+    from nplm.significance import compare, of_seeds, write_comparisons
 
     streams = read_aligned_scores(scores)
-    rows = mean_over_seeds(streams, read_experiment(configuration).get("replicas", {}))
+    rows = of_seeds(streams, read_experiment(configuration).get("replicas", {}))
     comparisons = compare(rows, block_length, resamples, seed)
     split, tokens = streams[0].split, len(streams[0].ln_prob)
     record = {"split": split, "tokens": tokens, "block_length": block_length, "resamples": resamples}
@@ -234,7 +234,7 @@ def tabulate_gains(
     from nplm.report.configuration import read_experiment
     from nplm.report.gains import tabulate_gains, write_gains
     from nplm.scores import read_aligned_scores
-    from nplm.significance import mean_over_seeds
+    from nplm.significance import of_seeds
     from nplm.streams import read_split
 
     experiment = read_experiment(configuration)
@@ -247,8 +247,9 @@ def tabulate_gains(
         (scores[0], streams[0].vocabulary),
     )
     word_counts = np.bincount(counted.tokens, minlength=counted.vocabulary_size)
+    ln_prob = of_seeds(streams, experiment.get("replicas", {}))
     rows = tabulate_gains(
-        mean_over_seeds(streams, experiment.get("replicas", {})),
+        {row: seeds.mean(axis=0) for row, seeds in ln_prob.items()},
         experiment["table"]["baseline"],
         {"context": contexts.frequency, "word": word_counts[scored.tokens]},
     )
