@@ -292,13 +292,15 @@ def test_a_word_is_itself_in_markdown(word):
     assert ("\\" in text) == (word not in ("snake_case", "$", "it's"))
 
 
-def test_latex_is_one_balanced_booktabs_table(tables):
-    text = table_formats.table_latex(EXPERIMENT, tables[0])
+def test_latex_is_one_balanced_booktabs_table(paper):
+    text = table_formats.table_latex(EXPERIMENT, tabulate(EXPERIMENT, paper, perplexities(), COMPARISONS)[0])
+    header = text.split("\\toprule\n")[1].split("\\midrule")[0].strip().splitlines()[-1]
+    assert r"95 \% of ratio" in header and not re.search(r"(?<!\\)%", header), "a comment ends a line's cells"
     assert [text.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
     columns = len(re.search(r"\\begin\{tabular\}\{(\w+)\}", text)[1])
     body = text.split(r"\midrule\n".replace(r"\n", "\n"))[1].split(r"\bottomrule")[0].strip().splitlines()
     assert len(body) == 7
-    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {columns - 1}
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in (header, *body)} == {columns - 1}
     assert sum(map(int, re.findall(r"\\multicolumn\{(\d+)\}", text))) == columns
     assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
     assert r"class\_based \& 100\%" in text
