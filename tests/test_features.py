@@ -49,6 +49,12 @@ def test_words_are_chosen_down_the_frequencies():
     assert chosen_words(Vocabulary(words, np.arange(18)[::-1]), 3, of=9) == ["aa", "ad", "bc"]
 
 
+def test_words_are_chosen_of_any_script_and_where_none_is_of_letters():
+    hindi = Vocabulary(["<rare>", ";", "हिन्दी", "n't"], np.array([9, 5, 3, 1]))
+    assert chosen_words(hindi, 20) == ["हिन्दी"]
+    assert chosen_words(Vocabulary(["<rare>", "w1", "w2"], np.array([9, 5, 3])), 20) == ["w1", "w2"]
+
+
 def test_frequent_words_leave_symbols_out():
     assert frequent_words(VOCABULARY, 3).tolist() == [1, 2, 3]
     assert frequent_words(VOCABULARY, 99).tolist() == [1, 2, 3, 4, 5, 6]
@@ -70,7 +76,9 @@ def test_the_table_has_a_line_for_each_word():
     rows = [{"model": "net", **row} for row in nearest_neighbours(C, VOCABULARY, ["north", "east"], 2)]
     text = neighbours_markdown([{column: str(cell) for column, cell in row.items()} for row in rows])
     assert "| north | 300   | n'th 0.99, east 0.00  |" in text
-    assert "Of net, on validation the best network" in text
+    assert "Of net, on validation the best network" in text and "Only words counted 50 times or more" in text
+    seldom = neighbours_markdown([{**{column: str(cell) for column, cell in rows[0].items()}, "neighbour_count": "4"}])
+    assert "Only words" not in seldom, "where no word is counted so often, all are listed"
 
 
 @pytest.fixture
