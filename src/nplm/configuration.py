@@ -65,8 +65,9 @@ def with_replicas(experiment: dict) -> dict:
     """The experiment with a model for every further seed of its networks (setting `seeds`), and mixtures of these.
 
     The first seed keeps the row's name, the others are `NAME.seed2`, `NAME.seed3`, ...; what they are called decides
-    what they draw (`derive_seed`). The key `replicas` lists the names of each row that has several. A replica of a
-    mixture takes the replica of the same number of each component that has one.
+    what they draw (`derive_seed`), also where the row gives the first one's `seed`. The key `replicas` lists the names
+    of each row that has several. A replica of a mixture takes the replica of the same number of each component that has
+    one.
     """
     models, mixtures = dict(experiment["models"]), dict(experiment["mixtures"])
     names: dict[str, list[str]] = {name: [name] for name in models}
@@ -80,7 +81,8 @@ def with_replicas(experiment: dict) -> dict:
     for model, row in experiment["models"].items():
         if row["kind"] == "nplm":
             add_names(model, network_settings(experiment, model).get("seeds", 1))
-            models |= {name: row for name in names[model]}
+            further = {key: value for key, value in row.items() if key != "seed"}  # it is that of the first
+            models |= {name: further for name in names[model][1:]}
     for mixture, row in experiment["mixtures"].items():
         parts = [names[component] for component in row["components"]]
         add_names(mixture, max(map(len, parts)))
