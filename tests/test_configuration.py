@@ -103,6 +103,31 @@ def test_a_mistake_is_named_in_one_line(config, path, value, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"kn3": {"kind": "katz", "n": 3}}, "second.models.kn3: is katz here and kneser_ney in brown; rename"),
+        (
+            {"MLP9": {"strategy": "shared-memory"}},
+            r"is nplm \(shared-memory\) here and nplm \(output-parallel\) in brown",
+        ),
+        ({"kn3": {"n": 4}}, None),
+    ],
+)
+def test_a_name_is_of_one_kind_in_all_experiments_that_are_run(config, row, message):
+    second = yaml.safe_load(yaml.safe_dump(config["experiments"]["brown"]))
+    for name, keys in row.items():
+        second["models"][name] = keys if "kind" in keys else second["models"][name] | keys
+    config["experiments"]["second"] = second
+    resolve_configuration(config, SCHEMA)
+    config["run"] = ["brown", "second"]
+    if message is None:
+        resolve_configuration(config, SCHEMA)
+    else:
+        with pytest.raises(InputError, match=message):
+            resolve_configuration(config, SCHEMA)
+
+
 def test_numbers_of_the_mpi_block_may_come_as_text(config):
     config["mpi"]["ranks"] = "3"
     assert resolve_configuration(config, SCHEMA)["mpi"]["ranks"] == 3

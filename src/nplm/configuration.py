@@ -37,6 +37,7 @@ def resolve_configuration(config: dict, schema: dict) -> dict:
         _check_names(experiment, f"config: experiments.{name}")
         _check_vocabulary(experiment["vocabulary"], f"config: experiments.{name}")
         resolved["experiments"][name] = with_replicas(experiment)
+    _check_kinds({name: resolved["experiments"][name] for name in resolved["run"]})
     return resolved
 
 
@@ -155,6 +156,22 @@ def _check_names(experiment: dict, where: str) -> None:
             raise InputError(f"{where}.exclude: there is no model or mixture '{name}'; correct or remove it")
     if experiment["table"]["baseline"] not in known:
         raise InputError(f"{where}.table.baseline: there is no model or mixture '{experiment['table']['baseline']}'")
+
+
+def _check_kinds(experiments: dict[str, dict]) -> None:
+    """Raise InputError where experiments that are run together have models of one name that different rules make."""
+    seen: dict[str, tuple[str, str]] = {}
+    for experiment, block in experiments.items():
+        for name, model in block["models"].items():
+            kind = model["kind"]
+            if kind == "nplm":
+                kind += f" ({network_settings(block, name)['strategy']})"
+            other, before = seen.setdefault(name, (experiment, kind))
+            if before != kind:
+                raise InputError(
+                    f"config: experiments.{experiment}.models.{name}: is {kind} here and {before} in {other}; rename "
+                    "one of them, or run one experiment at a time"
+                )
 
 
 def _check_vocabulary(vocabulary: dict, where: str) -> None:
