@@ -119,6 +119,10 @@ def test_a_cell_may_have_one_of_several_values():
         ({"quantity": "ratio", "row": "absent", "to": "large", "above": 1}, "needs the row absent"),
         ({"quantity": "ratio", "row": "unheard", "to": "large", "above": 1}, "needs the row unheard"),
         ({"quantity": "ratio", "row": {"best": {"c": "9"}}, "to": "kn", "above": 1}, "needs best row with c 9"),
+        (
+            {"quantity": "epochs", "row": "kn", "to": "large", "above": 1},
+            "needs the training of kn, which is no network",
+        ),
         ({"quantity": "communication", "below": 0.1}, "no network was trained by several ranks"),
         ({"elsewhere": "AP News"}, "needs AP News, another experiment"),
     ],
@@ -219,9 +223,25 @@ def test_the_seven_claims_of_the_paper_are_read_and_its_own_numbers_bear_most_of
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("quantity: ratio", "quantity: ration", "claim 1: 'On Brown.*quantity 'ration'; choose one of ratio, epochs"),
-        ("above: 1.19", "abvoe: 1.19", "unknown key 'abvoe'"),
-        ("above: 1.19", "paper: 1.19", "no boundary; give above or below"),
+        (
+            "quantity: ratio",
+            "quantity: ration",
+            r"claim 1\.parts\.1\.quantity: 'ration' is not one of \['ratio', 'epochs'",
+        ),
+        ("quantity: ratio", "quantity: [ratio]", r"claim 1\.parts\.1\.quantity: \['ratio'\] is not one of"),
+        ("above: 1.19", "abvoe: 1.19", r"claim 1\.parts\.1: unknown key 'abvoe'; known: statement, "),
+        ("above: 1.19", "paper: 1.19", r"claim 1\.parts\.1: no boundary; give above or below"),
+        ("above: 1.19", "above:", r"parts\.1\.above: None is not of type 'number'"),
+        ("above: 1.19", "above: 19 %", r"parts\.1\.above: '19 %' is not of type 'number'"),
+        ("row: {best: {family: n-gram}}", "", r"claim 1\.parts\.1: 'row' is a required property"),
+        ("{family: n-gram}", "{famly: n-gram}", r"parts\.1\.row\.best: 'famly' is not one of \['row', 'model'"),
+        (
+            'mix: "yes"',
+            "mix: yes",
+            r"parts\.1\.to\.best\.mix: True is not of type 'string', 'array'; write it in quotes",
+        ),
+        ("n-gram}, among: all", "n-gram}, among: every", r"parts\.4\.row\.among: 'all' was expected"),
+        ("source:", "sauce:", "claim 1: 'source' is a required property"),
         ("- claim:", "- claim: [", "not YAML"),
     ],
 )
@@ -229,6 +249,19 @@ def test_a_mistake_in_the_claims_is_named(tmp_path, old, new, message):
     (tmp_path / "claims.yaml").write_text(PAPER_CLAIMS.read_text().replace(old, new, 1))
     with pytest.raises(InputError, match=message):
         read_claims(tmp_path / "claims.yaml")
+
+
+@pytest.mark.parametrize("text", ["", "claim: one", "- one"])
+def test_a_file_that_holds_no_claims_is_refused(tmp_path, text):
+    (tmp_path / "claims.yaml").write_text(text)
+    with pytest.raises(InputError, match=r"claims\.yaml: .* is not of type"):
+        read_claims(tmp_path / "claims.yaml")
+
+
+def test_a_row_is_as_good_as_itself():
+    best = {"best": {"family": "n-gram"}}
+    (part,) = check({"quantity": "ratio", "row": best, "to": "classes", "above": 1})
+    assert (part["rows"], part["ours"], part["verdict"]) == ("classes classes", "1.0000", "undecided")
 
 
 def test_a_ledger_reads_back_and_shows_every_verdict(tmp_path):

@@ -79,6 +79,9 @@ def test_every_configuration_that_ships_is_accepted(config, path):
         ("experiments.brown.models.new", {"kind": "kneser_ney"}, r"models\.new: 'n' is a required property"),
         ("experiments.brown.models.a/b", {"kind": "nplm"}, r"models: 'a/b' does not match"),
         ("experiments.brown.corpus.path", ["a.txt"], r"corpus\.path: \['a\.txt'\] is not of type 'string'"),
+        ("experiments.brown.models._net", {"kind": "nplm"}, "models: '_net' does not match"),
+        ("experiments.brown.mixtures.m", {"components": ["kn5", "kn5"], "weights": "fixed"}, "non-unique elements"),
+        ("experiments.brown.table.name", "claims", r"table\.name: 'claims' should not be valid under .*'corpus'"),
         ("experiments.brown.mixtures.kn3", {"components": ["kn5", "kn4"], "weights": "fixed"}, "a model has this name"),
         ("experiments.brown.mixtures.m", {"components": ["kn5", "kn9"], "weights": "fixed"}, "component 'kn9'"),
         ("experiments.brown.exclude", ["MLP11"], r"brown\.exclude: there is no model or mixture 'MLP11'"),
@@ -98,6 +101,31 @@ def test_a_mistake_is_named_in_one_line(config, path, value, message):
     with pytest.raises(InputError, match=message) as caught:
         resolve_configuration(config, SCHEMA)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"kn3": {"kind": "katz", "n": 3}}, "second.models.kn3: is katz here and kneser_ney in brown; rename"),
+        (
+            {"MLP9": {"strategy": "shared-memory"}},
+            r"is nplm \(shared-memory\) here and nplm \(output-parallel\) in brown",
+        ),
+        ({"kn3": {"n": 4}}, None),
+    ],
+)
+def test_a_name_is_of_one_kind_in_all_experiments_that_are_run(config, row, message):
+    second = yaml.safe_load(yaml.safe_dump(config["experiments"]["brown"]))
+    for name, keys in row.items():
+        second["models"][name] = keys if "kind" in keys else second["models"][name] | keys
+    config["experiments"]["second"] = second
+    resolve_configuration(config, SCHEMA)
+    config["run"] = ["brown", "second"]
+    if message is None:
+        resolve_configuration(config, SCHEMA)
+    else:
+        with pytest.raises(InputError, match=message):
+            resolve_configuration(config, SCHEMA)
 
 
 def test_numbers_of_the_mpi_block_may_come_as_text(config):

@@ -49,6 +49,12 @@ def test_words_are_chosen_down_the_frequencies():
     assert chosen_words(Vocabulary(words, np.arange(18)[::-1]), 3, of=9) == ["aa", "ad", "bc"]
 
 
+def test_words_are_chosen_of_any_script_and_where_none_is_of_letters():
+    hindi = Vocabulary(["<rare>", ";", "हिन्दी", "n't"], np.array([9, 5, 3, 1]))
+    assert chosen_words(hindi, 20) == ["हिन्दी"]
+    assert chosen_words(Vocabulary(["<rare>", "w1", "w2"], np.array([9, 5, 3])), 20) == ["w1", "w2"]
+
+
 def test_frequent_words_leave_symbols_out():
     assert frequent_words(VOCABULARY, 3).tolist() == [1, 2, 3]
     assert frequent_words(VOCABULARY, 99).tolist() == [1, 2, 3, 4, 5, 6]
@@ -70,18 +76,20 @@ def test_the_table_has_a_line_for_each_word():
     rows = [{"model": "net", **row} for row in nearest_neighbours(C, VOCABULARY, ["north", "east"], 2)]
     text = neighbours_markdown([{column: str(cell) for column, cell in row.items()} for row in rows])
     assert "| north | 300   | n'th 0.99, east 0.00  |" in text
-    assert "Of net, the best network" in text
+    assert "Of net, on validation the best network" in text and "Only words counted 50 times or more" in text
+    seldom = neighbours_markdown([{**{column: str(cell) for column, cell in rows[0].items()}, "neighbour_count": "4"}])
+    assert "Only words" not in seldom, "where no word is counted so often, all are listed"
 
 
 @pytest.fixture
 def network(tmp_path):
-    """Files of two networks, of which `net` is the better on validation."""
+    """Files of two networks, of which `net` is the better on validation; the table has a third, without features."""
     write_vocabulary(tmp_path / "vocabulary.tsv", VOCABULARY)
     for name in ("net", "other"):
         write_arrays(tmp_path / name / "model.safetensors", "nplm", {"C": C}, vocabulary=VOCABULARY.hash)
     rows = [
         dict.fromkeys(COLUMNS, "") | {"scores": name, "family": "network", "mix": "no", "valid_ppl": ppl}
-        for name, ppl in (("other", "310"), ("net", "300"))
+        for name, ppl in (("other", "310"), ("net", "300"), ("of_another_toolkit", "200"))
     ]
     write_csv(tmp_path / "table.csv", rows, COLUMNS)
     return tmp_path

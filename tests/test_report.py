@@ -2,6 +2,7 @@ import json
 import re
 import subprocess
 import xml.etree.ElementTree as ElementTree
+from html import unescape
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from nplm.ngram import deleted_interpolation
 from nplm.perplexity import Perplexity
 from nplm.report import corpus_card, figures, latex, page, provenance, table_formats
 from nplm.report.history import read_histories
-from nplm.report.markdown import markdown_table
+from nplm.report.markdown import escape, markdown_table
 from nplm.report.mixture_table import mixture_weights_markdown, tabulate_mixture_weights, trigram_mixture
 from nplm.report.style import HATCHES, SHADES
 from nplm.report.table import NOT_RUN, PAPER_COLUMNS, read_paper, read_table, tabulate
@@ -227,10 +228,26 @@ def test_perplexity_of_what_is_not_run_is_an_error(paper):
         tabulate(EXPERIMENT, paper, perplexities({**VALID, "other": 300}))
 
 
-def test_paper_cell_that_is_no_number_is_named_with_its_line(tmp_path):
-    (tmp_path / "paper.csv").write_text(PAPER.replace("290", "29O"))
-    with pytest.raises(InputError, match=r"paper\.csv, line 2: valid_ppl is '29O'"):
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("290", "29O", "line 2: valid_ppl is '29O'"),
+        ("290", "0", "line 2: valid_ppl is '0'"),
+        ("3,500", '3,"1,000"', "line 8: c is '1,000'"),
+        ("yes,no", "Yes,no", "line 2: direct is 'Yes'; give yes or no"),
+        ("kn4,", "kn3,", "line 7: a second row of 'kn3'"),
+    ],
+)
+def test_paper_cell_that_its_column_cannot_hold_is_named_with_its_line(tmp_path, old, new, message):
+    (tmp_path / "paper.csv").write_text(PAPER.replace(old, new, 1))
+    with pytest.raises(InputError, match=rf"paper\.csv, {message}"):
         read_paper(tmp_path / "paper.csv")
+
+
+def test_the_papers_ratios_are_empty_where_it_has_no_perplexity_of_the_baseline(paper):
+    rows = [row | ({"test_ppl": ""} if row["scores"] == "trigram" else {}) for row in paper]
+    table, _ = tabulate(EXPERIMENT, rows, perplexities())
+    assert {row["paper_ratio_to_baseline"] for row in table} == {""}
 
 
 def test_without_a_paper_all_rows_are_in_the_table():
@@ -262,13 +279,28 @@ def test_markdown_columns_are_aligned():
     assert text == "| name   | x\\|y |\n| ------ | ---: |\n| a      |    1 |\n| longer |   22 |\n"
 
 
-def test_latex_is_one_balanced_booktabs_table(tables):
-    text = table_formats.table_latex(EXPERIMENT, tables[0])
+@pytest.mark.parametrize(
+    "word", ["``", "*", "_x_", "<s>", "&amp;", "a|b", "\\", "[1]", "~~", "snake_case", "$", "it's"]
+)
+def test_a_word_is_itself_in_markdown(word):
+    from markdown_it import MarkdownIt
+
+    text = markdown_table(["word", "words"], [[escape(word), f"{escape(word)} 0.50, {escape(word)} 0.25"]], left=2)
+    page = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).render(text)
+    cells = [unescape(cell) for cell in re.findall(r"<td>(.*?)</td>", page)]
+    assert cells == [word, f"{word} 0.50, {word} 0.25"]
+    assert ("\\" in text) == (word not in ("snake_case", "$", "it's"))
+
+
+def test_latex_is_one_balanced_booktabs_table(paper):
+    text = table_formats.table_latex(EXPERIMENT, tabulate(EXPERIMENT, paper, perplexities(), COMPARISONS)[0])
+    header = text.split("\\toprule\n")[1].split("\\midrule")[0].strip().splitlines()[-1]
+    assert r"95 \% of ratio" in header and not re.search(r"(?<!\\)%", header), "a comment ends a line's cells"
     assert [text.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
     columns = len(re.search(r"\\begin\{tabular\}\{(\w+)\}", text)[1])
     body = text.split(r"\midrule\n".replace(r"\n", "\n"))[1].split(r"\bottomrule")[0].strip().splitlines()
     assert len(body) == 7
-    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {columns - 1}
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in (header, *body)} == {columns - 1}
     assert sum(map(int, re.findall(r"\\multicolumn\{(\d+)\}", text))) == columns
     assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
     assert r"class\_based \& 100\%" in text
@@ -277,6 +309,7 @@ def test_latex_is_one_balanced_booktabs_table(tables):
 
 def test_latex_escapes_every_special_character():
     assert latex.escape(r"a_b&c%$#{}~^\d") == (r"a\_b\&c\%\$\#\{\}\textasciitilde{}\textasciicircum{}\textbackslash{}d")
+    assert latex.escape("<s>|[*]") == r"\textless{}s\textgreater{}\textbar{}{[}{*}]"
 
 
 def test_summary_compares_the_best_of_each_kind_on_test(tables):
@@ -458,6 +491,13 @@ def test_row_far_worse_than_the_others_is_written_at_the_edge(tmp_path, paper):
     assert "ours: 1800 →" in text_of(tmp_path / "p.svg")
 
 
+def test_names_in_figures_are_no_mathematics(tmp_path, tables):
+    name = r"costs $5, not $\frac{$"
+    rows = [row | {"row": name, "corpus": name} for row in tables[0][:1]]
+    figures.plot_perplexity(tmp_path / "p.svg", [rows])
+    assert {name, f"ours ({name})"} <= set(text_of(tmp_path / "p.svg"))
+
+
 def test_the_figure_of_rows_that_the_paper_lacks_does_not_speak_of_it(tmp_path, tables):
     figures.plot_perplexity(tmp_path / "p.svg", tables[1:])
     assert "ours" in text_of(tmp_path / "p.svg") and "paper" not in text_of(tmp_path / "p.svg")
@@ -474,12 +514,20 @@ def test_figures_of_nothing_are_refused(tmp_path, tables):
 
 
 def test_history_that_is_broken_is_named(tmp_path):
-    (tmp_path / "history.csv").write_text(HISTORY.replace("500.0", "nought"))
-    with pytest.raises(InputError, match=r"history\.csv: valid_perplexity is 'nought'"):
-        read_histories([tmp_path / "history.csv"])
+    for cell in ("nought", "nan", ""):
+        (tmp_path / "history.csv").write_text(HISTORY.replace("500.0", cell))
+        with pytest.raises(InputError, match=rf"history\.csv: valid_perplexity is '{cell}'"):
+            read_histories([tmp_path / "history.csv"])
     (tmp_path / "history.csv").write_text(HISTORY.splitlines()[0] + "\n")
     with pytest.raises(InputError, match="has no epochs"):
         read_histories([tmp_path / "history.csv"])
+
+
+def test_two_histories_of_one_network_are_refused(tmp_path, histories):
+    (tmp_path / "elsewhere" / "net").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "net" / "history.csv").write_text(HISTORY)
+    with pytest.raises(InputError, match=r"elsewhere/net/history\.csv: a second history of net"):
+        read_histories([tmp_path / "net" / "history.csv", tmp_path / "elsewhere" / "net" / "history.csv"])
 
 
 def test_training_is_summed_over_epochs(histories):
@@ -492,11 +540,13 @@ def test_training_is_summed_over_epochs(histories):
     }
 
 
-def test_benchmarks_are_named_by_stage_and_job(tmp_path):
-    for name, seconds, memory in (("score/net.test", 1.5, "200.5"), ("score/kn3.test", 0.5, "-"), ("tabulate", 2, "9")):
+def test_benchmarks_are_named_by_stage_and_job_and_are_of_what_is_run(tmp_path):
+    jobs = [("score/net.test", 1.5, "200.5"), ("score/kn3.test", 0.5, "-"), ("tabulate", 2, "9")]
+    left = [("score/net.seed2.test", 9, "9"), ("train_nplm/other", 9, "9"), ("cluster_words/500", 9, "9")]
+    for name, seconds, memory in jobs + left:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / f"{name}.tsv").write_text(f"s\tmax_rss\n{seconds}\t{memory}\n")
-    jobs = provenance.read_benchmarks(tmp_path)
+    jobs = provenance.read_benchmarks(tmp_path, EXPERIMENT)
     assert [(j["stage"], j["job"], j["seconds"], j["memory_mib"]) for j in jobs] == [
         ("score", "kn3.test", 0.5, None),
         ("score", "net.test", 1.5, 200.5),
@@ -671,3 +721,5 @@ def test_seeds_of_a_network_share_a_panel(tmp_path, histories):
     assert [text for text in text_of(tmp_path / "f.svg") if "on validation" in text] == [
         "net: 350.0 ± 0.0 on validation, 2 seeds"
     ]
+    with pytest.raises(InputError, match=r"no history of net\.seed2"):
+        figures.plot_learning_curves(tmp_path / "f.svg", histories, {"net": ["net", "net.seed2"]})

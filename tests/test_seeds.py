@@ -39,6 +39,13 @@ def test_every_seed_draws_differently():
     assert derive_seed(1, "net") != derive_seed(1, "net.seed2")
 
 
+def test_a_seed_given_in_the_row_is_that_of_the_first_training_only():
+    row = {"kind": "nplm", "n": 5, "seed": 7}
+    models = with_replicas({**EXPERIMENT, "models": {**EXPERIMENT["models"], "net": row}})["models"]
+    assert models["net"] == row
+    assert models["net.seed2"] == models["net.seed3"] == {"kind": "nplm", "n": 5}
+
+
 def test_excluding_a_row_excludes_all_its_seeds():
     experiment = with_replicas({**EXPERIMENT, "exclude": ["net"]})
     assert models_run(experiment) == ["kn3", "plane"]

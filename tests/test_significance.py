@@ -10,8 +10,8 @@ from nplm.scores import ScoreStream, write_scores
 from nplm.significance import (
     Interval,
     block_sums,
-    by_seed,
     compare,
+    of_seeds,
     read_comparisons,
     resampled_means,
     write_comparisons,
@@ -35,7 +35,7 @@ def test_too_few_tokens_for_two_blocks_are_refused_with_both_numbers():
 
 def test_ratio_is_that_of_the_perplexities():
     a, b = stream(1), stream(2)
-    comparisons = compare({"a": a, "b": b}, 50, 200, 0)
+    comparisons = compare({"a": a[None], "b": b[None]}, 50, 200, 0)
     assert list(comparisons) == [("a", "b")]
     interval = comparisons["a", "b"]
     assert interval.value == pytest.approx(np.exp(-a.mean()) / np.exp(-b.mean()), rel=1e-12)
@@ -44,13 +44,13 @@ def test_ratio_is_that_of_the_perplexities():
 
 def test_a_shift_of_every_token_is_certain():
     a = stream(1)
-    interval = compare({"a": a, "worse": a - 0.1}, 50, 200, 0)["a", "worse"]
+    interval = compare({"a": a[None], "worse": a[None] - 0.1}, 50, 200, 0)["a", "worse"]
     assert [interval.low, interval.high] == pytest.approx([np.exp(-0.1)] * 2, rel=1e-12)
 
 
 def test_the_interval_is_as_wide_as_the_theory_of_independent_tokens_says():
     a, b = stream(1, 40_000), stream(2, 40_000)
-    interval = compare({"a": a, "b": b}, 100, 4000, 0)["a", "b"]
+    interval = compare({"a": a[None], "b": b[None]}, 100, 4000, 0)["a", "b"]
     expected = 2 * 1.96 * (a - b).std() / np.sqrt(a.size)
     assert np.log(interval.high / interval.low) == pytest.approx(expected, rel=0.15)
 
@@ -58,7 +58,7 @@ def test_the_interval_is_as_wide_as_the_theory_of_independent_tokens_says():
 def test_tokens_that_go_together_widen_the_interval_only_when_blocks_hold_them_together():
     text = np.repeat(np.random.default_rng(3).normal(0, 0.5, 400), 100)  # one difference for each text of 100 tokens
     a = stream(1, text.size)
-    short, long = (compare({"a": a, "b": a + text}, length, 2000, 0)["a", "b"] for length in (1, 500))
+    short, long = (compare({"a": a[None], "b": a[None] + text}, length, 2000, 0)["a", "b"] for length in (1, 500))
     assert np.log(long.high / long.low) > 5 * np.log(short.high / short.low)
 
 
@@ -70,19 +70,33 @@ def test_the_same_draws_serve_all_models_whatever_else_is_compared():
     assert not np.allclose(resampled_means(np.stack([a, b]), 64, 100, 8), alone)
 
 
-def test_seeds_of_a_row_come_together():
+def test_the_ratio_of_rows_with_seeds_is_that_of_their_mean_perplexities_and_within_its_interval():
+    a, b = stream(1), stream(2)
+    seeds = np.stack([a, a - 1.5])  # one training went badly
+    interval = compare({"seeds": seeds, "b": b[None]}, 50, 200, 0)["seeds", "b"]
+    assert interval.value == pytest.approx(np.exp(-seeds.mean(axis=1)).mean() / np.exp(-b.mean()), rel=1e-12)
+    assert interval.low < interval.value < interval.high
+
+
+def test_a_row_has_the_streams_of_all_its_seeds():
     ln_prob = {"net": np.array([-1.0, -2]), "kn": np.array([-4.0, -4]), "net.seed2": np.array([-3.0, -4])}
-    rows = by_seed(ln_prob, {"net": ["net", "net.seed2"]})
-    assert {name: seeds.tolist() for name, seeds in rows.items()} == {"net": [[-1, -2], [-3, -4]], "kn": [[-4, -4]]}
+    streams = [ScoreStream(name, "test", values, "hash") for name, values in ln_prob.items()]
+    replicas = {"net": ["net", "net.seed2"], "not run": ["not run", "not run.seed2"]}
+    rows = of_seeds(streams, replicas)
+    assert {name: values.tolist() for name, values in rows.items()} == {"net": [[-1, -2], [-3, -4]], "kn": [[-4, -4]]}
+    with pytest.raises(InputError, match=r"no score stream of net\.seed2; give those of all seeds"):
+        of_seeds(streams[:2], replicas)
+    with pytest.raises(InputError, match="two score streams of kn"):
+        of_seeds([*streams, streams[1]], replicas)
 
 
 def test_seeds_widen_the_interval_about_their_mean_as_student_has_it():
     kn = stream(1)
-    net = np.stack([kn - shift for shift in (0.1, 0.2, 0.3)])  # the text itself changes nothing
-    interval = compare({"net": net, "kn": kn}, 50, 200, 0)["net", "kn"]
-    t = 4.302653  # 97.5 % of Student's distribution with 2 degrees of freedom
-    expected = [0.2, 0.2 - t * 0.1 / 3**0.5, 0.2 + t * 0.1 / 3**0.5]
-    assert np.log([interval.value, interval.low, interval.high]) == pytest.approx(expected, rel=1e-6)
+    net = np.stack([kn - shift for shift in (0.001, 0.002, 0.003)])  # the text itself changes nothing
+    interval = compare({"net": net, "kn": kn[None]}, 50, 200, 0)["net", "kn"]
+    half = 4.302653 * 0.001 / 3**0.5  # 97.5 % of Student's distribution with 2 degrees of freedom
+    expected = [0.002, 0.002 - half, 0.002 + half]
+    assert np.log([interval.value, interval.low, interval.high]) == pytest.approx(expected, rel=1e-3)
 
 
 def test_what_two_rows_of_the_same_seeds_share_does_not_widen_their_interval():
@@ -92,10 +106,10 @@ def test_what_two_rows_of_the_same_seeds_share_does_not_widen_their_interval():
 
 
 def test_text_and_seeds_widen_the_interval_together():
-    kn, net = stream(1), np.stack([stream(2), stream(2) - 0.1])
-    alone = compare({"net": net.mean(axis=0), "kn": kn}, 50, 2000, 0)["net", "kn"]
-    seeds = compare({"net": net, "kn": kn}, 50, 2000, 0)["net", "kn"]
-    assert seeds.value == pytest.approx(alone.value, rel=1e-12)
+    kn, net = stream(1), stream(2)
+    alone = compare({"net": net[None], "kn": kn[None]}, 50, 2000, 0)["net", "kn"]
+    seeds = compare({"net": np.stack([net - 0.01, net + 0.01]), "kn": kn[None]}, 50, 2000, 0)["net", "kn"]
+    assert seeds.value == pytest.approx(alone.value, rel=1e-3)
     assert seeds.low < alone.low and alone.high < seeds.high
 
 

@@ -46,5 +46,5 @@ def test_rows_tell_size_tokens_and_words_and_survive_the_file(tmp_path):
     write_word_classes(tmp_path, listed)
     read = read_word_classes(tmp_path / "word_classes.csv")
     assert [row["words"] for row in read] == ["the a", "in of <rare>"]
-    assert "| in of <rare>" in word_classes_markdown(read)
+    assert r"| in of \<rare>" in word_classes_markdown(read), "an HTML tag is not shown"
     assert (tmp_path / "word_classes.md").read_text().startswith("# Word classes")

@@ -37,6 +37,7 @@ def resolve_configuration(config: dict, schema: dict) -> dict:
         _check_names(experiment, f"config: experiments.{name}")
         _check_vocabulary(experiment["vocabulary"], f"config: experiments.{name}")
         resolved["experiments"][name] = with_replicas(experiment)
+    _check_kinds({name: resolved["experiments"][name] for name in resolved["run"]})
     return resolved
 
 
@@ -65,8 +66,9 @@ def with_replicas(experiment: dict) -> dict:
     """The experiment with a model for every further seed of its networks (setting `seeds`), and mixtures of these.
 
     The first seed keeps the row's name, the others are `NAME.seed2`, `NAME.seed3`, ...; what they are called decides
-    what they draw (`derive_seed`). The key `replicas` lists the names of each row that has several. A replica of a
-    mixture takes the replica of the same number of each component that has one.
+    what they draw (`derive_seed`), also where the row gives the first one's `seed`. The key `replicas` lists the names
+    of each row that has several. A replica of a mixture takes the replica of the same number of each component that has
+    one.
     """
     models, mixtures = dict(experiment["models"]), dict(experiment["mixtures"])
     names: dict[str, list[str]] = {name: [name] for name in models}
@@ -80,7 +82,8 @@ def with_replicas(experiment: dict) -> dict:
     for model, row in experiment["models"].items():
         if row["kind"] == "nplm":
             add_names(model, network_settings(experiment, model).get("seeds", 1))
-            models |= {name: row for name in names[model]}
+            further = {key: value for key, value in row.items() if key != "seed"}  # it is that of the first
+            models |= {name: further for name in names[model][1:]}
     for mixture, row in experiment["mixtures"].items():
         parts = [names[component] for component in row["components"]]
         add_names(mixture, max(map(len, parts)))
@@ -153,6 +156,22 @@ def _check_names(experiment: dict, where: str) -> None:
             raise InputError(f"{where}.exclude: there is no model or mixture '{name}'; correct or remove it")
     if experiment["table"]["baseline"] not in known:
         raise InputError(f"{where}.table.baseline: there is no model or mixture '{experiment['table']['baseline']}'")
+
+
+def _check_kinds(experiments: dict[str, dict]) -> None:
+    """Raise InputError where experiments that are run together have models of one name that different rules make."""
+    seen: dict[str, tuple[str, str]] = {}
+    for experiment, block in experiments.items():
+        for name, model in block["models"].items():
+            kind = model["kind"]
+            if kind == "nplm":
+                kind += f" ({network_settings(block, name)['strategy']})"
+            other, before = seen.setdefault(name, (experiment, kind))
+            if before != kind:
+                raise InputError(
+                    f"config: experiments.{experiment}.models.{name}: is {kind} here and {before} in {other}; rename "
+                    "one of them, or run one experiment at a time"
+                )
 
 
 def _check_vocabulary(vocabulary: dict, where: str) -> None:

@@ -7,6 +7,7 @@ perplexities over many draws gives its interval. What another training would cha
 from several seeds.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -16,6 +17,7 @@ from scipy import stats
 
 from nplm.errors import InputError
 from nplm.files import read_csv, write_csv
+from nplm.scores import ScoreStream
 
 COLUMNS = ("model", "other", "split", "ratio", "low", "high", "tokens", "block_length", "resamples")
 LEVEL = 0.95
@@ -63,23 +65,28 @@ def resampled_means(ln_prob: np.ndarray, block_length: int, resamples: int, seed
 
 
 def compare(ln_prob: dict[str, np.ndarray], block_length: int, resamples: int, seed: int) -> Comparisons:
-    """Every pair of rows, in their order. ln_prob: row -> nats [T], or [S, T] of S seeds, of the same tokens in all.
+    """Every pair of rows, in their order. ln_prob: row -> nats [S, T] of its S seeds, on the same tokens in all.
 
-    All pairs share the draws. Rows of several seeds are compared by the mean over them, and what the mean over other
-    seeds might be is added to either side of the interval, as independent of what other text would change. Raises
-    InputError when the tokens are fewer than two blocks.
+    A row's perplexity is the mean over its seeds, as in the tables, in every draw too. All pairs share the draws. What
+    other seeds might change is added to either side of the interval, as independent of what other text would change.
+    Raises InputError when the tokens are fewer than two blocks.
     """
-    stacked = np.stack([np.atleast_2d(seeds).mean(axis=0) for seeds in ln_prob.values()])
-    of_seeds = [np.atleast_2d(seeds).mean(axis=1) for seeds in ln_prob.values()]
-    means, resampled = stacked.mean(axis=1), resampled_means(stacked, block_length, resamples, seed)
+    stacked = np.concatenate(list(ln_prob.values()))
+    ends = np.cumsum([len(seeds) for seeds in ln_prob.values()])[:-1]
+
+    def perplexities(means: np.ndarray) -> list[np.ndarray]:
+        return [of_row.mean(axis=-1) for of_row in np.split(np.exp(-means), ends, axis=-1)]
+
+    means = stacked.mean(axis=1)
+    observed, of_seed = perplexities(means), np.split(means, ends)
+    resampled = perplexities(resampled_means(stacked, block_length, resamples, seed))
     tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     comparisons: Comparisons = {}
-    for (i, model), (j, other) in combinations(enumerate(ln_prob), 2):
-        ln_ratio = means[j] - means[i]
-        sides = np.quantile(resampled[:, j] - resampled[:, i], tails) - ln_ratio
-        below, above = np.hypot(sides, _half_width_of_seeds(of_seeds[i], of_seeds[j]))
-        interval = np.exp([ln_ratio, ln_ratio - below, ln_ratio + above])
-        comparisons[model, other] = Interval(*map(float, interval))
+    for (i, row), (j, other) in combinations(enumerate(ln_prob), 2):
+        ratio = observed[i] / observed[j]
+        sides = np.log(np.quantile(resampled[i] / resampled[j], tails) / ratio)
+        below, above = np.exp(np.hypot(sides, _half_width_of_seeds(of_seed[i], of_seed[j])))
+        comparisons[row, other] = Interval(*map(float, (ratio, ratio / below, ratio * above)))
     return comparisons
 
 
@@ -95,11 +102,21 @@ def _half_width_of_seeds(one: np.ndarray, other: np.ndarray) -> float:
     return stats.t.ppf((1 + LEVEL) / 2, S - 1) * differences.std(ddof=1) / np.sqrt(S)
 
 
-def by_seed(ln_prob: dict[str, np.ndarray], replicas: dict[str, list[str]]) -> dict[str, np.ndarray]:
-    """ln P of every row [S, T], nats, of the S seeds from which it was trained; S is 1 for what has no seed.
+def of_seeds(streams: Sequence[ScoreStream], replicas: dict[str, list[str]]) -> dict[str, np.ndarray]:
+    """ln P of every row, nats [S, T]: a line for each of the S seeds that it was trained from.
 
-    ln_prob: name of a stream -> nats [T]; replicas: row -> names of its streams, of the rows that have several.
+    replicas: row -> names of its streams, of the rows that have several. Raises InputError for two streams of one name,
+    and when a row has some of its streams but not all.
     """
+    ln_prob: dict[str, np.ndarray] = {}
+    for stream in streams:
+        if stream.model in ln_prob:
+            raise InputError(f"two score streams of {stream.model}; give each once")
+        ln_prob[stream.model] = stream.ln_prob
+    for names in replicas.values():
+        lacking = [name for name in names if name not in ln_prob]
+        if 0 < len(lacking) < len(names):
+            raise InputError(f"no score stream of {lacking[0]}; give those of all seeds: {', '.join(names)}")
     further = {name for names in replicas.values() for name in names[1:]}
     rows = (name for name in ln_prob if name not in further)
     return {row: np.stack([ln_prob[name] for name in replicas.get(row, [row])]) for row in rows}

@@ -362,14 +362,15 @@ def word_class_table(wildcards):
     return [f"reports/{wildcards.experiment}/word_classes.csv"] if class_files(wildcards) else []
 
 
+def rows(block, names):
+    """Those of the names that are rows of the tables: all but the further seeds."""
+    further = {name for names in block["replicas"].values() for name in names[1:]}
+    return [name for name in names if name not in further]
+
+
 def networks_in_the_plane(block):
     """The networks with m = 2, whose features can be plotted as they are; one of each row's seeds."""
-    replicas = {name for names in block["replicas"].values() for name in names[1:]}
-    return [
-        name
-        for name in configuration.models_run(block, "nplm")
-        if block["models"][name]["m"] == 2 and name not in replicas
-    ]
+    return [name for name in rows(block, configuration.models_run(block, "nplm")) if block["models"][name]["m"] == 2]
 
 
 def captions_of_figures(wildcards):
@@ -377,9 +378,10 @@ def captions_of_figures(wildcards):
     block = experiment(wildcards)
     weights = {block["mixtures"][mixture]["weights"] for mixture in configuration.mixtures_run(block)}
     networks = configuration.models_run(block, "nplm")
+    run = rows(block, [*configuration.models_run(block), *configuration.mixtures_run(block)])
     shown = {
         "perplexity": True,
-        "gains": configuration.is_run(block, block["table"]["baseline"]) and len(test_scores(wildcards)) > 1,
+        "gains": block["table"]["baseline"] in run and len(run) > 1,
         "learning_curves": networks,
         "mixture_weights": "binned" in weights or configuration.models_run(block, "deleted_interpolation"),
         "classes": configuration.models_run(block, "class_ngram"),

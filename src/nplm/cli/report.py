@@ -28,11 +28,10 @@ def compare_models(
     """Compare every two models on the same tokens, by a paired block bootstrap."""
     from nplm.report.configuration import read_experiment
     from nplm.scores import read_aligned_scores
-    from nplm.significance import by_seed, compare, write_comparisons
+    from nplm.significance import compare, of_seeds, write_comparisons
 
     streams = read_aligned_scores(scores)
-    ln_prob = {stream.model: stream.ln_prob for stream in streams}
-    rows = by_seed(ln_prob, read_experiment(configuration).get("replicas", {}))
+    rows = of_seeds(streams, read_experiment(configuration).get("replicas", {}))
     comparisons = compare(rows, block_length, resamples, seed)
     split, tokens = streams[0].split, len(streams[0].ln_prob)
     record = {"split": split, "tokens": tokens, "block_length": block_length, "resamples": resamples}
@@ -235,7 +234,7 @@ def tabulate_gains(
     from nplm.report.configuration import read_experiment
     from nplm.report.gains import tabulate_gains, write_gains
     from nplm.scores import read_aligned_scores
-    from nplm.significance import by_seed
+    from nplm.significance import of_seeds
     from nplm.streams import read_split
 
     experiment = read_experiment(configuration)
@@ -248,7 +247,7 @@ def tabulate_gains(
         (scores[0], streams[0].vocabulary),
     )
     word_counts = np.bincount(counted.tokens, minlength=counted.vocabulary_size)
-    ln_prob = by_seed({stream.model: stream.ln_prob for stream in streams}, experiment.get("replicas", {}))
+    ln_prob = of_seeds(streams, experiment.get("replicas", {}))
     rows = tabulate_gains(
         {row: seeds.mean(axis=0) for row, seeds in ln_prob.items()},
         experiment["table"]["baseline"],
@@ -381,18 +380,16 @@ def _plot_features(
 
 
 def _best_network(models: list[Path], tables: list[Path]) -> Path:
-    """The model file of the best unmixed network on validation, by the tables."""
+    """The model file of the best unmixed network on validation, by the tables, among those given."""
     from nplm.errors import InputError
     from nplm.report.gains import best_network
     from nplm.report.table import read_table
 
-    best = best_network([row for path in tables for row in read_table(path)])
     of_name = {path.parent.name: path for path in models}
-    if best is None or best["scores"] not in of_name:
-        name = best["scores"] if best else "none"
-        raise InputError(
-            f"the best network of the tables is {name}, no model given; give the model files of all networks"
-        )
+    # Another toolkit's network may be better, but has no features to show.
+    best = best_network([row for path in tables for row in read_table(path) if row["scores"] in of_name])
+    if best is None:
+        raise InputError(f"the tables have no row of a network that is given ({', '.join(of_name)}); give its tables")
     return of_name[best["scores"]]
 
 
@@ -413,16 +410,17 @@ def record_provenance(
     from nplm.report.configuration import configuration_hash, read_experiment
     from nplm.report.history import read_histories
 
+    experiment = read_experiment(configuration)
     record = {
         "recorded": provenance.today(),
         "git": provenance.git_state(repository),
-        "configuration_sha256": configuration_hash(read_experiment(configuration)),
+        "configuration_sha256": configuration_hash(experiment),
         "vocabulary": read_vocabulary(vocabulary).hash,
         "corpus": provenance.published_corpus(read_json(retrieved)) if retrieved else None,
         "machine": provenance.machine(),
         "versions": provenance.versions(),
         "training": provenance.training_record(read_histories(history or [])),
-        "jobs": provenance.read_benchmarks(benchmarks) if benchmarks else [],
+        "jobs": provenance.read_benchmarks(benchmarks, experiment) if benchmarks else [],
     }
     provenance.write_provenance(output_directory, record)
     print(f"{output_directory}: provenance ({len(record['jobs'])} jobs, commit {record['git']['commit']})")

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.exceptions import best_match
 
 from nplm.errors import InputError
 from nplm.files import read_csv, read_text
 from nplm.report.configuration import streams_of
 from nplm.report.history import Epochs, chosen_epoch
 from nplm.report.markdown import bullets, markdown_table, write_csv_and_markdown
+from nplm.report.table import COLUMNS as TABLE_COLUMNS
 from nplm.report.table import NOT_RUN, Row, corpora, lowest_on_validation, whose
 from nplm.significance import Comparisons, Interval
 
@@ -41,8 +44,6 @@ COLUMNS = (
     "corpus",  # that ours was computed on and that the paper speaks of, where they are not the same; else empty
     "paper_corpus",
 )
-KEYS = {"statement", "quantity", "row", "to", "above", "below", "because", "paper", "elsewhere"}
-
 Selector = str | dict
 """A row's name, or {"best": {column: cell or list of cells}}, with "among": "all" for the rows of both tables"""
 
@@ -73,18 +74,23 @@ def read_claims(path: str | Path) -> list[dict]:
         claims = yaml.safe_load(read_text(path))
     except yaml.YAMLError as error:
         raise InputError(f"{path}: not YAML ({' '.join(str(error).split())}); mend it") from None
-    for number, claim in enumerate(claims, start=1):
-        for part in claim["parts"]:
-            where = f"{path}: claim {number}: '{part.get('statement')}'"
-            if unknown := part.keys() - KEYS:
-                raise InputError(f"{where}: unknown key '{min(unknown)}'; known: {', '.join(sorted(KEYS))}")
-            if "elsewhere" in part:
-                continue
-            if part.get("quantity") not in QUANTITIES:
-                raise InputError(f"{where}: quantity '{part.get('quantity')}'; choose one of {', '.join(QUANTITIES)}")
-            if not {"above", "below"} & part.keys():
-                raise InputError(f"{where}: no boundary; give above or below")
+    if error := best_match(Draft202012Validator(SCHEMA).iter_errors(claims)):
+        raise InputError(f"{path}: {_explain(error)}")
     return claims
+
+
+def _explain(error: ValidationError) -> str:
+    """One line: where, counted from 1, what, and what would be right."""
+    where = ".".join(str(step + 1 if isinstance(step, int) else step) for step in error.absolute_path)
+    what = error.message
+    if error.validator == "additionalProperties":
+        known = error.schema["properties"]
+        what = f"unknown key '{min(error.instance.keys() - known, key=str)}'; known: {', '.join(known)}"
+    elif error.validator == "anyOf":
+        what = "no boundary; give above or below"
+    elif error.validator == "type" and "string" in error.schema["type"] and isinstance(error.instance, bool | int):
+        what += "; write it in quotes, for to YAML it is no text"
+    return f"claim {where}: {what}" if where else f"no list of claims: {what}"
 
 
 def check_claims(claims: Sequence[dict], results: Results) -> list[Row]:
@@ -142,6 +148,8 @@ def _check(part: dict, results: Results) -> Row:
 def _ratio(part: dict, results: Results) -> tuple[Interval, list[str]]:
     """Test perplexity of one row divided by another's."""
     names = [_selected(part[key], results)["scores"] for key in ("row", "to")]
+    if names[0] == names[1]:  # the best of two groups may be one row
+        return Interval(1.0, 1.0, 1.0), names
     if tuple(names) not in results.comparisons:
         raise InputError(f"no comparison of {names[0]} with {names[1]}; make them anew with `nplm compare-models`")
     return results.comparisons[tuple(names)], names
@@ -156,6 +164,8 @@ def _epochs(part: dict, results: Results) -> tuple[Interval, list[str]]:
     names = [_selected(part[key], results)["scores"] for key in ("row", "to")]
     numbers, gaining = [], []
     for name in names:
+        if name not in results.histories:
+            raise Missing(f"needs the training of {name}, which is no network trained here")
         trainings = [results.histories[stream] for stream in streams_of(results.experiment, name)]
         chosen = [chosen_epoch(epochs)["epoch"] for epochs in trainings]
         numbers.append(chosen)
@@ -183,6 +193,54 @@ def _communication(part: dict, results: Results) -> tuple[Interval, list[str]]:
 
 QUANTITIES: dict[str, Callable] = {"ratio": _ratio, "epochs": _epochs, "communication": _communication}
 """What may decide a claim -> the function that computes it; raises Missing when a row that it needs was not run."""
+
+_TEXT = {"type": "string", "minLength": 1}
+_SELECTOR = {
+    "type": ["string", "object"],
+    "required": ["best"],
+    "additionalProperties": False,
+    "properties": {
+        "best": {
+            "type": "object",
+            "propertyNames": {"enum": list(TABLE_COLUMNS)},
+            "additionalProperties": {"type": ["string", "array"], "items": {"type": "string"}},
+        },
+        "among": {"const": "all"},
+    },
+}
+_PART = {
+    "type": "object",
+    "required": ["statement"],
+    "additionalProperties": False,
+    "properties": {
+        "statement": _TEXT,
+        "quantity": {"enum": list(QUANTITIES)},
+        "row": _SELECTOR,
+        "to": _SELECTOR,
+        "above": {"type": "number"},
+        "below": {"type": "number"},
+        "because": _TEXT,
+        "paper": {"type": "number"},
+        "elsewhere": _TEXT,
+    },
+    "if": {"not": {"required": ["elsewhere"]}},
+    "then": {
+        "required": ["quantity"],
+        "anyOf": [{"required": ["above"]}, {"required": ["below"]}],
+        "if": {"properties": {"quantity": {"enum": ["ratio", "epochs"]}}},
+        "then": {"required": ["row", "to"]},
+    },
+}
+SCHEMA = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["claim", "source", "parts"],
+        "additionalProperties": False,
+        "properties": {"claim": _TEXT, "source": _TEXT, "parts": {"type": "array", "minItems": 1, "items": _PART}},
+    },
+}
+"""JSON schema (draft 2020-12) of a file of claims"""
 
 
 def _selected(selector: Selector, results: Results) -> Row:

@@ -1,5 +1,6 @@
 """What a network has learned of words: neighbours in the space of its features C, and a map of it in two dimensions."""
 
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from nplm.arrays import read_arrays, require_same_vocabulary
 from nplm.corpus.vocabulary import SPECIAL_SYMBOLS, Vocabulary
 from nplm.errors import InputError
 from nplm.files import read_csv
-from nplm.report.markdown import bullets, markdown_table, write_csv_and_markdown
+from nplm.report.markdown import bullets, escape, markdown_table, write_csv_and_markdown
 
 COLUMNS = ("model", "word", "count", "rank", "neighbour", "neighbour_count", "cosine")
 LEAST_COUNT = 50
@@ -24,9 +25,18 @@ def read_features(path: str | Path, vocabulary: Vocabulary) -> np.ndarray:
 
 
 def chosen_words(vocabulary: Vocabulary, number: int, of: int = 2000) -> list[str]:
-    """Words that show the vocabulary: `number` at equal steps down the `of` most frequent ones made of letters."""
-    words = [word for word in vocabulary.words if word.isalpha()][:of]
+    """Words that show the vocabulary: `number` at equal steps down the `of` most frequent ones made of letters.
+
+    Of all words, where none is made of letters.
+    """
+    regular = [vocabulary.words[i] for i in frequent_words(vocabulary, len(vocabulary))]
+    words = ([word for word in regular if _is_of_letters(word)] or regular)[:of]
     return words[:: max(1, len(words) // number)][:number]
+
+
+def _is_of_letters(word: str) -> bool:
+    """Whether a word has nothing but letters and what marks them, such as the vowel signs of Hindi."""
+    return all(unicodedata.category(character)[0] in "LM" for character in word)
 
 
 def nearest_neighbours(
@@ -109,14 +119,16 @@ def neighbours_markdown(rows: Sequence[dict[str, str]]) -> str:
         lines.setdefault(row["word"], []).append(row)
     cells = [
         [
-            word,
+            escape(word),
             f"{int(group[0]['count']):,}",
-            ", ".join(f"{row['neighbour']} {float(row['cosine']):.2f}" for row in group),
+            ", ".join(f"{escape(row['neighbour'])} {float(row['cosine']):.2f}" for row in group),
         ]
         for word, group in lines.items()
     ]
-    notes = [
-        f"Of {rows[0]['model']}, the best network on validation: the words whose features C have the largest cosine "
-        f"with the word's. Only words counted {LEAST_COUNT} times or more are listed as neighbours.",
-    ]
-    return markdown_table(["word", "count", "nearest words"], cells, left=3) + "\n" + bullets(notes)
+    note = (
+        f"Of {rows[0]['model']}, on validation the best network that was trained here: the words whose features C have "
+        "the largest cosine with the word's."
+    )
+    if all(int(row["neighbour_count"]) >= LEAST_COUNT for row in rows):
+        note += f" Only words counted {LEAST_COUNT} times or more are listed as neighbours."
+    return markdown_table(["word", "count", "nearest words"], cells, left=3) + "\n" + bullets([note])

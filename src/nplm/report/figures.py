@@ -10,7 +10,7 @@ from nplm.errors import InputError
 from nplm.report.gains import BY
 from nplm.report.history import Epochs, chosen_epoch
 from nplm.report.mixture_table import POOLED, frequency_range
-from nplm.report.style import COLORS, HATCHES, LINES, MARKERS, SHADES, drawn, escaped_mathematics, plain_logarithmic
+from nplm.report.style import COLORS, HATCHES, LINES, MARKERS, SHADES, drawn, plain_logarithmic
 from nplm.report.table import NOT_RUN, Row, row_label, whose
 
 if TYPE_CHECKING:
@@ -22,12 +22,16 @@ def plot_learning_curves(
 ) -> None:
     """Train and validation perplexity by epoch, one panel per network with all its seeds, the chosen epochs marked.
 
-    replicas: network -> names of its trainings, of the networks that have several.
+    replicas: network -> names of its trainings, of the networks that have several. Raises InputError for one without a
+    history.
     """
     from matplotlib.ticker import MaxNLocator
 
     further = {name for names in (replicas or {}).values() for name in names[1:]}
     networks = {name: (replicas or {}).get(name, [name]) for name in histories if name not in further}
+    for training in (name for names in networks.values() for name in names):
+        if training not in histories:
+            raise InputError(f"{path}: no history of {training}; give those of all seeds")
     with drawn(path, 1.2 + 2.1 * len(networks), len(networks), sharex=True, sharey=True) as (figure, axes):
         for ax, (network, trainings) in zip(axes, networks.items(), strict=True):
             best = [chosen_epoch(histories[training]) for training in trainings]
@@ -263,7 +267,7 @@ def plot_words(path: str | Path, points: "np.ndarray", words: Sequence[str], axi
         figure.canvas.draw()  # fixes the layout, so that the labels' places are known
         taken: list = []
         for (x, y), word in zip(points, words, strict=True):
-            label = ax.annotate(escaped_mathematics(word), (x, y), ha="center", va="center", fontsize=9, zorder=2)
+            label = ax.annotate(word, (x, y), ha="center", va="center", fontsize=9, zorder=2)
             box = label.get_window_extent()
             if any(box.overlaps(other) for other in taken):
                 label.remove()

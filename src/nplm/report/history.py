@@ -1,6 +1,8 @@
 """The networks' training histories, one line per epoch."""
 
+import math
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from nplm.errors import InputError
@@ -14,13 +16,17 @@ Epochs = list[dict[str, float]]
 def read_histories(paths: Iterable[str | Path]) -> dict[str, Epochs]:
     """Network -> its epochs (all numeric columns), from files named by the folder that each is in.
 
-    Raises InputError when a file has no epochs or a cell of `COLUMNS` is not a number.
+    Raises InputError when a file has no epochs, a cell of `COLUMNS` is not a number, or two files are of one network.
     """
     histories = {}
     for path in map(Path, paths):
         rows = read_csv(path, COLUMNS)
         if not rows:
             raise InputError(f"{path}: has no epochs; train the network first")
+        if path.parent.name in histories:
+            raise InputError(
+                f"{path}: a second history of {path.parent.name}; networks are told apart by their folders"
+            )
         histories[path.parent.name] = [_numbers(path, row) for row in rows]
     return histories
 
@@ -33,9 +39,8 @@ def chosen_epoch(epochs: Epochs) -> dict[str, float]:
 def _numbers(path: Path, row: dict[str, str]) -> dict[str, float]:
     numbers = {}
     for column, cell in row.items():
-        try:
+        with suppress(ValueError):
             numbers[column] = float(cell)
-        except ValueError:
-            if column in COLUMNS:
-                raise InputError(f"{path}: {column} is '{cell}', not a number; train the network anew") from None
+        if column in COLUMNS and not math.isfinite(numbers.get(column, math.nan)):
+            raise InputError(f"{path}: {column} is '{cell}', not a number; train the network anew")
     return numbers

@@ -7,6 +7,11 @@ _ESCAPES = str.maketrans(
         "\\": r"\textbackslash{}",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "[": "{[}",  # first in a row, it would be an option of the line's end before it, and so would an asterisk
+        "*": "{*}",
         **{character: "\\" + character for character in "&%$#_{}"},
     }
 )

@@ -1,5 +1,6 @@
 """Tables in Markdown that read well as plain text too."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -17,6 +18,11 @@ def write_csv_and_markdown(
     write_csv(f"{path}.csv", rows, columns)
     text = markdown([{column: str(cell) for column, cell in row.items()} for row in rows])
     write_text(f"{path}.md", f"# {title}\n\n{text}")
+
+
+def escape(text: str) -> str:
+    """Text in which Markdown sees nothing but text; the bar is left to `markdown_table`."""
+    return re.sub(r"[\\`*<&\[\]~]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:

@@ -12,11 +12,14 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
+from nplm.configuration import models_run
 from nplm.errors import InputError
 from nplm.files import read_csv, write_json, write_text
+from nplm.report.configuration import names_run
 from nplm.report.corpus_card import without_folders
 from nplm.report.history import Epochs, chosen_epoch
 from nplm.report.markdown import markdown_table
+from nplm.report.table import SPLITS
 
 
 def today() -> str:
@@ -74,16 +77,21 @@ def machine() -> dict[str, object]:
     }
 
 
-def read_benchmarks(directory: str | Path) -> list[dict[str, object]]:
+def read_benchmarks(directory: str | Path, experiment: dict) -> list[dict[str, object]]:
     """Seconds and peak memory of every job, from Snakemake's benchmark files: STAGE.tsv or STAGE/JOB.tsv.
 
-    Memory is None for a job too short to be measured. Raises InputError when there are none.
+    What an earlier configuration left there of models that `experiment` does not run is left out. Memory is None for a
+    job too short to be measured. Raises InputError when there are none.
     """
     directory = Path(directory)
     paths = sorted(directory.rglob("*.tsv"))
     if not paths:
         raise InputError(f"{directory}: has no benchmark files; run the workflow, or leave the folder out")
-    return [_job(path, directory) for path in paths]
+    names, models = names_run(experiment), experiment["models"]
+    splits = experiment.get("scored_splits", SPLITS)
+    run = {"", *SPLITS, *names, *(f"{name}.{split}" for name in names for split in splits)}
+    run |= {str(models[name]["classes"]) for name in models_run(experiment, "class_ngram")}
+    return [job for path in paths if (job := _job(path, directory))["job"] in run]
 
 
 def _job(path: Path, directory: Path) -> dict[str, object]:

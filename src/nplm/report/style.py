@@ -39,6 +39,7 @@ _SETTINGS = {
     "legend.fontsize": 12,
     "figure.constrained_layout.use": True,
     "savefig.facecolor": "white",
+    "text.parse_math": False,  # words, and names of rows and corpora, may hold dollar signs
     "svg.fonttype": "none",  # text stays text: small files that can be searched
     "svg.hashsalt": "nplm",  # identifiers do not depend on the run
 }
@@ -60,11 +61,6 @@ def drawn(path: str | Path, height: float, rows: int = 1, **subplots: object) ->
                 figure.savefig(partial, format="svg", metadata={"Date": None, "Creator": None})
         finally:
             pyplot.close(figure)
-
-
-def escaped_mathematics(text: str) -> str:
-    """Text in which matplotlib sees no mathematics: a dollar sign is one."""
-    return text.replace("$", r"\$")
 
 
 def plain_logarithmic(axis) -> None:

@@ -4,6 +4,8 @@ A table is a list of rows, a row a dict of text cells named by `COLUMNS`, exactl
 report shows of it elsewhere is read back from that file.
 """
 
+import math
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -50,14 +52,34 @@ Row = dict[str, str]
 
 
 def read_paper(path: str | Path) -> list[Row]:
-    """The rows of the paper's table (columns `PAPER_COLUMNS`). Raises InputError for a cell that is no perplexity."""
+    """The rows of the paper's table (columns `PAPER_COLUMNS`).
+
+    Raises InputError for a second row of one model and for a cell that is not what its column holds: perplexities are
+    1 or more, the shape is of whole numbers, `direct` and `mix` are yes or no; each may be empty.
+    """
     rows = read_csv(path, PAPER_COLUMNS)
+    seen: set[str] = set()
     for number, row in enumerate(rows, start=2):
         for split in SPLITS:
-            cell = row[f"{split}_ppl"]
-            if cell and not cell.replace(".", "", 1).isdecimal():
+            if not _is_perplexity(cell := row[f"{split}_ppl"]):
                 raise InputError(f"{path}, line {number}: {split}_ppl is '{cell}'; give a number or leave it empty")
+        for column in ("n", "c", "h", "m"):
+            if not re.fullmatch("[0-9]*", cell := row[column]):
+                raise InputError(f"{path}, line {number}: {column} is '{cell}'; give a whole number or leave it empty")
+        for column in ("direct", "mix"):
+            if (cell := row[column]) not in ("", "yes", "no"):
+                raise InputError(f"{path}, line {number}: {column} is '{cell}'; give yes or no, or leave it empty")
+        if (name := row["scores"]) in seen:
+            raise InputError(f"{path}, line {number}: a second row of '{name}'; give each of our models one (scores)")
+        seen |= {name} - {""}
     return rows
+
+
+def _is_perplexity(cell: str) -> bool:
+    try:
+        return cell == "" or 1 <= float(cell) < math.inf
+    except ValueError:
+        return False
 
 
 def read_table(path: str | Path) -> list[Row]:
@@ -166,7 +188,7 @@ def _paper_cells(experiment: dict, paper: Mapping[str, str], baseline: Mapping[s
     epochs = _epochs(experiment, paper["scores"])
     if paper.get("epochs") and epochs and epochs != paper["epochs"]:
         cells["differs"] = ", ".join(filter(None, [cells["differs"], f"here epochs = {epochs} at most"]))
-    if baseline is not None and paper["test_ppl"]:
+    if baseline is not None and paper["test_ppl"] and baseline["test_ppl"]:
         cells["paper_ratio_to_baseline"] = f"{float(paper['test_ppl']) / float(baseline['test_ppl']):.4f}"
     return cells
 

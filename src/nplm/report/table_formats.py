@@ -119,7 +119,7 @@ def table_latex(experiment: dict, table: list[Row]) -> str:
     )
     return latex_table(
         [(escape(title), width) for title, width in groups if width],
-        [escape(title) for title in columns.values()],
+        list(map(escape, columns.values())),
         _lines(table, columns, escape, r"\textbf{{{}}}"),
         escape(caption),
         label=f"tab:{experiment['table']['name']}",

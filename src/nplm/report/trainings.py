@@ -5,7 +5,6 @@ from pathlib import Path
 from statistics import median
 
 from nplm.files import read_csv
-from nplm.report.history import chosen_epoch
 from nplm.report.markdown import markdown_table, write_csv_and_markdown
 
 COLUMNS = (
@@ -48,11 +47,10 @@ def tabulate_trainings(histories: dict[str, Sequence[Row]]) -> list[Row]:
 
 
 def _row(network: str, epochs: Sequence[Row]) -> Row:
-    chosen = chosen_epoch([{key: float(epoch[key]) for key in ("epoch", "valid_perplexity")} for epoch in epochs])
-    best = epochs[int(chosen["epoch"]) - 1]
+    best = min(epochs, key=lambda epoch: float(epoch["valid_perplexity"]))
     seconds = sum(float(epoch["seconds_training"]) for epoch in epochs)
     communication = sum(float(epoch.get("seconds_communication") or 0) for epoch in epochs)
-    rate = median(float(epoch["tokens_per_second"]) for epoch in epochs)
+    rates = [float(epoch["tokens_per_second"]) for epoch in epochs if epoch.get("tokens_per_second")]
     memory = [float(epoch["peak_memory_mb"]) for epoch in epochs if epoch.get("peak_memory_mb")]
     return {
         "network": network,
@@ -63,7 +61,7 @@ def _row(network: str, epochs: Sequence[Row]) -> Row:
         "valid_ppl": f"{float(best['valid_perplexity']):.2f}",
         "seconds": f"{seconds:.0f}",
         "communication": f"{100 * communication / seconds:.1f}" if _one(epochs, "ranks") not in ("", "1") else "",
-        "tokens_per_second": f"{rate:.0f}",
+        "tokens_per_second": f"{median(rates):.0f}" if rates else "",
         "peak_memory_mb": f"{max(memory):.0f}" if memory else "",
     }
 

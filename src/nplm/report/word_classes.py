@@ -6,7 +6,7 @@ from pathlib import Path
 from nplm.errors import InputError
 from nplm.files import read_csv
 from nplm.ngram.classes import WordClasses, readable_classes
-from nplm.report.markdown import bullets, markdown_table, write_csv_and_markdown
+from nplm.report.markdown import bullets, escape, markdown_table, write_csv_and_markdown
 from nplm.report.table import Row, lowest_on_validation
 
 COLUMNS = ["classes", "class", "size", "tokens", "words"]
@@ -52,7 +52,7 @@ def word_classes_markdown(rows: Sequence[dict[str, str]]) -> str:
     """One line a class, its words in order of their counts."""
     if not rows:
         return ""
-    cells = [[row["class"], f"{int(row['size']):,}", f"{int(row['tokens']):,}", row["words"]] for row in rows]
+    cells = [[row["class"], f"{int(row['size']):,}", f"{int(row['tokens']):,}", escape(row["words"])] for row in rows]
     notes = [
         f"Some of the {rows[0]['classes']} classes of the best class-based model on validation, from the one of "
         "most tokens in train on, each by its most frequent words. Classes are numbered by their tokens.",
