@@ -1,6 +1,9 @@
 """pyproject.toml, the lock file, the conda environment and the rules agree with one another."""
 
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -63,3 +66,13 @@ def test_every_rule_calls_the_subcommand_of_its_name_and_carries_its_code(rule):
 
 def test_no_rule_names_a_launcher():
     assert not [name for name, text in RULES.items() if re.search(r"mpiexec|mpirun|srun", text)]
+
+
+def test_numba_takes_no_more_threads_than_openmp_may():
+    """Snakemake tells a job's threads to OpenMP alone."""
+    program = "from contextlib import suppress\nfrom nplm.cli import main\nwith suppress(SystemExit):\n    main()\n"
+    program += "import numba\nprint(numba.config.NUMBA_NUM_THREADS)\n"
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_NUM_THREADS"}
+    command = [sys.executable, "-c", program, "--version"]
+    output = subprocess.run(command, env=environment | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True).stdout
+    assert output.splitlines()[-1] == "1"

@@ -42,6 +42,8 @@ def main() -> None:
     Where the output goes to a file or a pipe, its first line is the command, so that a log shows what to type.
     """
     sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be UTF-8
+    if threads := os.environ.get("OMP_NUM_THREADS"):
+        os.environ.setdefault("NUMBA_NUM_THREADS", threads)  # or numba takes every core where Snakemake allows fewer
     rank = os.environ.get("PMI_RANK")
     if rank is None:  # a rank of MPI that ended in good order would wait for the others
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as the shell has it, and no file is left half-written
