@@ -133,8 +133,8 @@ def _reading_notes(experiment: dict, rows: Sequence[Row]) -> list[str]:
         notes.append("95 % of ratio: its interval by a paired block bootstrap on the test split.")
     if any(row["test_ppl_sd"] for row in rows):
         notes.append(
-            "±: mean and standard deviation over several trainings, each with a seed of its own; the intervals of ratios "
-            "hold what other seeds would change."
+            "±: mean and standard deviation over several trainings, each with a seed of its own; the intervals of "
+            "ratios hold what other seeds would change."
         )
     return notes
 
