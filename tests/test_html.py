@@ -30,6 +30,7 @@ SECTIONS = {
     "A wide table": markdown_table(
         [f"column {i}" for i in range(40)], [[f"{10 * i + j}.5 ± 1" for i in range(40)] for j in (3, 1, 2)], left=0
     ),
+    "Words": markdown_table(["word", "count"], [["holds", "3"]]),
     "Figures": "![first figure](first.svg)\n\nIts caption with `code_" + "x" * 200 + "`.\n\n![second](second.svg)\n",
 }
 
@@ -61,7 +62,7 @@ def test_the_page_is_whole_and_holds_everything(page):
     parser = Balanced()
     parser.feed(text)
     assert not parser.open
-    assert "<h2>Empty</h2>" not in text and text.count("<h2>") == 3
+    assert "<h2>Empty</h2>" not in text and text.count("<h2>") == 4
     assert "<title>Results: a &lt; b</title>" in text
     assert text.count("<svg") == 2 and "<img" not in text
     assert not re.findall(r'(?:src|href)="(?!#|data:|[^":]*\.csv)[^"]*"', text), "something is fetched from elsewhere"
@@ -71,6 +72,8 @@ def test_verdicts_are_marked_by_name(page):
     text = page.read_text(encoding="utf-8")
     assert re.search(r'<td[^>]* class="verdict does-not-hold">does not hold</td>', text)
     assert re.search(r'<td[^>]* class="verdict not-run">not run</td>', text)
+    [words] = re.findall(r"<table>\s*<thead>\s*<tr>\s*<th[^>]*>word<.*?</table>", text, flags=re.DOTALL)
+    assert "class" not in words, "a word that looks like a verdict is none"
 
 
 def test_no_two_figures_share_a_name_and_every_reference_is_met(page):

@@ -35,12 +35,19 @@ def _finished(html: str, directory: Path) -> str:
     """Rendered Markdown with its figures in place, tables in boxes of their own that scroll, and verdicts marked."""
     html = re.sub(r'<p><img src="([^"]+)" alt="([^"]*)" /></p>', lambda image: _figure(image, directory), html)
     html = html.replace("<table>", '<div class="scroll"><table>').replace("</table>", "</table></div>")
+    return re.sub(r"<table>.*?</table>", _with_verdicts_marked, html, flags=re.DOTALL)
+
+
+def _with_verdicts_marked(table: re.Match) -> str:
+    """A table with a column of verdicts; in any other one, a word that looks like a verdict is none."""
+    if ">verdict</th>" not in table[0]:
+        return table[0]
     verdicts = "|".join(map(re.escape, VERDICTS))
-    return re.sub(rf"<td([^>]*)>({verdicts})</td>", _marked, html)
-
-
-def _marked(cell: re.Match) -> str:
-    return f'<td{cell[1]} class="verdict {_anchor(cell[2])}">{cell[2]}</td>'
+    return re.sub(
+        rf"<td([^>]*)>({verdicts})</td>",
+        lambda cell: f'<td{cell[1]} class="verdict {_anchor(cell[2])}">{cell[2]}</td>',
+        table[0],
+    )
 
 
 def _figure(image: re.Match, directory: Path) -> str:
