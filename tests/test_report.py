@@ -425,6 +425,15 @@ def test_interpolated_trigram_is_listed_as_the_mixture_that_it_is(tmp_path):
         trigram_mixture("Del. Int.", model, read_context_bins(tmp_path / "bins"))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"), [((), "no mixture to list"), (("--trigram", "m"), "--trigram needs the context bins")]
+)
+def test_a_table_of_no_mixture_and_a_trigram_without_bins_are_refused(tmp_path, run, capsys, arguments, message):
+    assert run("tabulate-mixture-weights", *arguments, "--output-directory", tmp_path) == 1
+    assert message in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())
+
+
 HISTORY = """\
 epoch,train_perplexity,valid_perplexity,precision,seconds_training,seconds_communication,best
 1,900.0,500.0,float32,10.5,1.0,0

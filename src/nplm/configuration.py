@@ -104,6 +104,11 @@ def is_run(experiment: dict, name: str) -> bool:
     return name not in experiment["exclude"] and all(is_run(experiment, part) for part in mixture["components"])
 
 
+def further_seeds(replicas: dict[str, list[str]]) -> set[str]:
+    """Names of the trainings that are no row of their own: all of each row's but its first (see `with_replicas`)."""
+    return {name for names in replicas.values() for name in names[1:]}
+
+
 def models_run(experiment: dict, *kinds: str) -> list[str]:
     """Names of the models that are run, of the given kinds (all kinds if none is given), in the config's order."""
     return [

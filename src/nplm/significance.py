@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
+from nplm.configuration import further_seeds
 from nplm.errors import InputError
 from nplm.files import read_csv, write_csv
 from nplm.scores import ScoreStream
@@ -117,7 +118,7 @@ def of_seeds(streams: Sequence[ScoreStream], replicas: dict[str, list[str]]) -> 
         lacking = [name for name in names if name not in ln_prob]
         if 0 < len(lacking) < len(names):
             raise InputError(f"no score stream of {lacking[0]}; give those of all seeds: {', '.join(names)}")
-    further = {name for names in replicas.values() for name in names[1:]}
+    further = further_seeds(replicas)
     rows = (name for name in ln_prob if name not in further)
     return {row: np.stack([ln_prob[name] for name in replicas.get(row, [row])]) for row in rows}
 

@@ -364,7 +364,7 @@ def word_class_table(wildcards):
 
 def rows(block, names):
     """Those of the names that are rows of the tables: all but the further seeds."""
-    further = {name for names in block["replicas"].values() for name in names[1:]}
+    further = configuration.further_seeds(block["replicas"])
     return [name for name in names if name not in further]
 
 

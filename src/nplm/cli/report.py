@@ -140,9 +140,14 @@ def tabulate_mixture_weights(
     from nplm.ngram.deleted_interpolation import read_model
     from nplm.report.mixture_table import tabulate_mixture_weights, trigram_mixture, write_mixture_weights
 
-    if trigram and not bins:
-        raise InputError("--trigram needs the context bins of valid; give them (--bins)")
-    mixtures = [trigram_mixture(path.parent.name, read_model(path), read_context_bins(bins)) for path in trigram or []]
+    if not (mixture or trigram):
+        raise InputError("no mixture to list; give some (--mixture), or an interpolated trigram (--trigram)")
+    mixtures = []
+    if trigram:
+        if not bins:
+            raise InputError("--trigram needs the context bins of valid; give them (--bins)")
+        context_bins = read_context_bins(bins)
+        mixtures += [trigram_mixture(path.parent.name, read_model(path), context_bins) for path in trigram]
     mixtures += map(read_mixture, mixture or [])
     rows = tabulate_mixture_weights(mixtures)
     write_mixture_weights(output_directory, rows)

@@ -4,7 +4,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from nplm.configuration import mixtures_run, models_run
+from nplm.configuration import further_seeds, mixtures_run, models_run
 from nplm.errors import InputError
 from nplm.files import read_json
 from nplm.scorers import READERS
@@ -34,8 +34,8 @@ def streams_of(experiment: dict, row: str) -> list[str]:
 
 def all_names(experiment: dict) -> list[str]:
     """The rows: all models, then all mixtures, run or not, in the configuration's order; one row for all its seeds."""
-    replicas = {name for names in experiment.get("replicas", {}).values() for name in names[1:]}
-    return [name for name in (*experiment["models"], *experiment["mixtures"]) if name not in replicas]
+    further = further_seeds(experiment.get("replicas", {}))
+    return [name for name in (*experiment["models"], *experiment["mixtures"]) if name not in further]
 
 
 def names_run(experiment: dict) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import mean, median, stdev
 from typing import TYPE_CHECKING
 
+from nplm.configuration import further_seeds
 from nplm.errors import InputError
 from nplm.report.gains import BY
 from nplm.report.history import Epochs, chosen_epoch
@@ -27,7 +28,7 @@ def plot_learning_curves(
     """
     from matplotlib.ticker import MaxNLocator
 
-    further = {name for names in (replicas or {}).values() for name in names[1:]}
+    further = further_seeds(replicas or {})
     networks = {name: (replicas or {}).get(name, [name]) for name in histories if name not in further}
     for training in (name for names in networks.values() for name in names):
         if training not in histories:

@@ -1,9 +1,10 @@
 """The networks' training histories, one line per epoch."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from nplm.errors import InputError
 from nplm.files import read_csv
@@ -11,6 +12,7 @@ from nplm.files import read_csv
 COLUMNS = ("epoch", "train_perplexity", "valid_perplexity", "seconds_training")
 
 Epochs = list[dict[str, float]]
+Epoch = TypeVar("Epoch", bound=Mapping)
 
 
 def read_histories(paths: Iterable[str | Path]) -> dict[str, Epochs]:
@@ -31,9 +33,9 @@ def read_histories(paths: Iterable[str | Path]) -> dict[str, Epochs]:
     return histories
 
 
-def chosen_epoch(epochs: Epochs) -> dict[str, float]:
-    """The epoch whose parameters are kept: the lowest validation perplexity, the first of equals."""
-    return min(epochs, key=lambda epoch: epoch["valid_perplexity"])
+def chosen_epoch(epochs: Sequence[Epoch]) -> Epoch:
+    """The epoch whose parameters are kept: the lowest validation perplexity (number or text), the first of equals."""
+    return min(epochs, key=lambda epoch: float(epoch["valid_perplexity"]))
 
 
 def _numbers(path: Path, row: dict[str, str]) -> dict[str, float]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import median
 
 from nplm.files import read_csv
+from nplm.report.history import chosen_epoch
 from nplm.report.markdown import markdown_table, write_csv_and_markdown
 
 COLUMNS = (
@@ -47,7 +48,7 @@ def tabulate_trainings(histories: dict[str, Sequence[Row]]) -> list[Row]:
 
 
 def _row(network: str, epochs: Sequence[Row]) -> Row:
-    best = min(epochs, key=lambda epoch: float(epoch["valid_perplexity"]))
+    best = chosen_epoch(epochs)
     seconds = sum(float(epoch["seconds_training"]) for epoch in epochs)
     communication = sum(float(epoch.get("seconds_communication") or 0) for epoch in epochs)
     rates = [float(epoch["tokens_per_second"]) for epoch in epochs if epoch.get("tokens_per_second")]
