@@ -255,34 +255,70 @@ def test_a_gpu_computes_what_the_processor_does(shape, precision, tolerance):
         assert (cuda[name] - tensor).abs().max() < tolerance * tensor.abs().max(), name
 
 
+def results_of_passes(dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    """What every pass makes of the same random matrices, those of the output layer narrow."""
+    generator = torch.Generator().manual_seed(2)
+
+    def random(*size: int) -> torch.Tensor:
+        return torch.randn(*size, generator=generator)
+
+    found = {}
+    C, contexts, dx = random(50, 4), torch.randint(0, 50, (6, 3), generator=generator), random(6, 12)
+    found["gather"] = torch.empty(6, 12)
+    kernels.gather_(C, contexts, 0.75, found["gather"])
+    found["scatter_add"] = C
+    kernels.scatter_add_(C, contexts, 0.75, dx)
+
+    Z, d = torch.empty(6, 33), random(5)
+    found["join_columns"], found["join_columns operand"] = Z, torch.empty(33, 6, dtype=dtype)
+    kernels.join_columns_(random(6, 20), random(6, 12), Z, found["join_columns operand"])
+    found["no direct connections"] = torch.empty(6, 21)
+    kernels.join_columns_(random(6, 20), random(6, 12), found["no direct connections"], torch.empty(21, 6, dtype=dtype))
+
+    Y, Q = (random(1001, 6) * 10).to(dtype), torch.tensor([0.0, 0, -30, 30, 1e4, -1e4])
+    Y[:, 4:] += Q[4:].to(dtype)
+    targets, totals = torch.tensor([3, -1, 1000, 1001, 5, 0]), torch.empty(2, 6)
+    kernels.exponentials_(Y, Q, targets, totals)
+    found["exponentials"], found["sums"], found["target logits"] = Y.clone(), *totals
+    found["ln_prob"] = torch.empty(6, dtype=torch.float64)
+    found["extremes"] = torch.tensor(kernels.normalise_(Y, targets, totals, found["ln_prob"]))
+    found["normalise"] = Y
+
+    dZ = torch.empty(6, 33)
+    found["divide dZ"], found["divide operand"] = dZ, torch.empty(6, 33, dtype=dtype)
+    kernels.divide_(random(6, 33).to(dtype), totals[0] + 1, Z, 0.5, dZ, found["divide operand"])
+    found["through_tanh da"], found["through_tanh d"] = torch.empty(6, 5), d
+    kernels.through_tanh_(random(6, 33), Z, 0.5, found["through_tanh da"], d)
+
+    high, low = kernels.split(random(5, 33))
+    kernels.decay_and_add_(high, low, random(5, 33).bfloat16(), 0.75)
+    found["decay_and_add high"], found["decay_and_add"] = high, kernels.join(high, low)
+    return found
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_compiled_passes_agree_with_plain_torch(dtype, threads, monkeypatch):
-    """The fused passes compute what torch does, to the rounding of the narrow type, however the rows are shared out."""
+    """Every pass computes what torch does, to the rounding of its type, however the rows are shared out."""
     if kernels.compiled() is None:
         pytest.skip("numba's OpenMP threads are not to be had here")
-    generator = torch.Generator().manual_seed(2)
-    Y = (torch.randn(1001, 6, generator=generator) * 10).to(dtype)
-    Q = torch.tensor([0.0, 0, -30, 30, 1e4, -1e4])
-    Y[:, 4:] += Q[4:].to(dtype)
-    master = torch.randn(5, 33, generator=generator)
-    change = torch.randn(5, 33, generator=generator).bfloat16()
-
-    def run():
-        sums, own_Y = torch.empty(6), Y.clone()
-        kernels.exponentials_(own_Y, Q, sums)
-        high, low = kernels.split(master)
-        kernels.decay_and_add_(high, low, change, 0.75)
-        return sums, own_Y.float(), kernels.join(high, low), high
-
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    fused = run()
+    fused = results_of_passes(dtype)
     monkeypatch.setattr(kernels, "compiled", lambda: None)
-    plain = run()
-    torch.testing.assert_close(fused[0], plain[0], rtol=1e-5, atol=0)
-    torch.testing.assert_close(fused[1], plain[1], rtol=1e-5 if dtype == torch.float32 else 1e-2, atol=1e-30)
-    torch.testing.assert_close(fused[2], plain[2], rtol=1e-6, atol=1e-7)
-    torch.testing.assert_close(fused[3], plain[3], rtol=1e-2, atol=0)
+    for name, plain in results_of_passes(dtype).items():
+        tolerance = 1e-2 if plain.dtype == torch.bfloat16 else 1e-5
+        torch.testing.assert_close(
+            fused[name], plain, rtol=tolerance, atol=1e-6, msg=lambda difference, name=name: f"{name}: {difference}"
+        )
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("word", [50, -51])
+def test_words_outside_the_vocabulary_are_refused(word, compiled, monkeypatch):
+    if not compiled:
+        monkeypatch.setattr(kernels, "compiled", lambda: None)
+    with pytest.raises(IndexError):
+        kernels.gather_(torch.ones(50, 4), torch.tensor([[word]]), 1.0, torch.empty(1, 4))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -290,8 +326,10 @@ def test_compiled_passes_agree_with_plain_torch(dtype, threads, monkeypatch):
 def test_exponentials_beyond_float32_show_in_their_sums(dtype, compiled, monkeypatch):
     if not compiled:
         monkeypatch.setattr(kernels, "compiled", lambda: None)
-    sums = torch.empty(4)
-    kernels.exponentials_(torch.tensor([[200.0, 88.9, -200.0, torch.inf]] * 3).to(dtype), torch.zeros(4), sums)
+    totals = torch.empty(2, 4)
+    logits = torch.tensor([[200.0, 88.9, -200.0, torch.inf]] * 3).to(dtype)
+    kernels.exponentials_(logits, torch.zeros(4), torch.zeros(4, dtype=torch.int64), totals)
+    sums = totals[0]
     assert (sums[[0, 1, 3]] > 1e38).all()
     assert sums[2] < 1e-37
 

@@ -174,6 +174,17 @@ def test_more_epochs_go_on_and_fewer_start_anew(splits, undisturbed, tmp_path):
     assert len(pandas.read_csv(tmp_path / "history.csv")) == 1
 
 
+def test_ranks_end_together_when_the_checkpoint_cannot_be_read(splits, tmp_path):
+    """Rank 0 alone reads it; the others must not wait for what it cannot send."""
+    assert train(splits, tmp_path, "--epochs", "1", ranks=2).returncode == 0
+    [checkpoint] = tmp_path.glob("checkpoints/*/checkpoint.safetensors")
+    checkpoint.write_bytes(b"")
+    run = train(splits, tmp_path, ranks=2)
+    assert run.returncode != 0
+    assert run.stderr.count("cannot be read as a checkpoint") == 1
+    assert "Traceback" not in run.stderr
+
+
 def write_other_shape(path: Path) -> None:
     write_checkpoint(path, Progress(), initial_parameters(Shape(V, 3, 5, 3, True), 1), None)
 

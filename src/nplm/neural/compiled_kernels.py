@@ -1,9 +1,9 @@
-"""numba bodies of nplm.neural.kernels: parallel over rows, vectorised along them."""
+"""numba bodies of nplm.neural.kernels. A bfloat16 matrix comes as its bits in uint16, any other as float32."""
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, prange, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 # Multiplications may be fused with additions.
 CONTRACT = {"contract", "nsz"}
@@ -30,9 +30,33 @@ def _as_float(_, x):
     return types.float32(types.uint32), generate
 
 
-@njit(inline="always")
-def _widen(bits):
-    return _as_float(np.uint32(bits) << np.uint32(16))
+def _widened(element):
+    """An element of a matrix as float32."""
+
+
+@overload(_widened, inline="always")
+def _widened_of(element):
+    if element == types.uint16:
+        return lambda element: _as_float(np.uint32(element) << np.uint32(16))
+    return lambda element: element
+
+
+def _put(row, k, x):
+    """row[k] = x, rounded to the nearest that the row can hold."""
+
+
+@overload(_put, inline="always")
+def _put_in(row, k, x):
+    if row.dtype == types.uint16:
+
+        def put(row, k, x):
+            row[k] = (_as_bits(x) + np.uint32(0x8000)) >> np.uint32(16)
+    else:
+
+        def put(row, k, x):
+            row[k] = x
+
+    return put
 
 
 @njit(inline="always")
@@ -51,67 +75,113 @@ def _exp_bits(x):
     return _as_bits(p) + (_as_bits(shifted) << np.uint32(23))
 
 
+@njit(cache=True)
+def gather(C, contexts, scale, x):
+    m = C.shape[1]
+    for k in range(contexts.shape[0]):
+        for i in range(contexts.shape[1]):
+            word = contexts[k, i]
+            if word < 0 or word >= C.shape[0]:
+                raise IndexError("a context holds a word that is not in the vocabulary")
+            for j in range(m):
+                x[k, i * m + j] = scale * C[word, j]
+
+
+@njit(cache=True)
+def scatter_add(C, contexts, scale, dx):
+    m = C.shape[1]
+    for k in range(contexts.shape[0]):
+        for i in range(contexts.shape[1]):
+            word = contexts[k, i]
+            for j in range(m):
+                C[word, j] += scale * dx[k, i * m + j]
+
+
+@njit(cache=True)
+def join_columns(a, x, Z, operand):
+    h, width = a.shape[1], Z.shape[1] - 1 - a.shape[1]
+    for k in range(Z.shape[0]):
+        for j in range(h):
+            Z[k, j] = a[k, j]
+        for j in range(width):
+            Z[k, h + j] = x[k, j]
+        Z[k, h + width] = 1
+    for j in range(Z.shape[1]):
+        row = operand[j]
+        for k in range(Z.shape[0]):
+            _put(row, k, Z[k, j])
+
+
 # A share of the rows for each thread. A row takes several short loops, so that every one of them is vectorised.
 @njit(cache=True, fastmath=CONTRACT)
-def _add_exponentials_float32(Y, Q, sums):
+def _add_exponentials(Y, Q, sums):
     K = Y.shape[1]
     bits = np.empty(K, np.uint32)
     for j in range(Y.shape[0]):
         row = Y[j]
         for k in range(K):
-            bits[k] = _exp_bits(row[k] - Q[k])
+            bits[k] = _exp_bits(_widened(row[k]) - Q[k])
         for k in range(K):
-            row[k] = _as_float(bits[k])
+            _put(row, k, _as_float(bits[k]))
         for k in range(K):
             sums[k] += _as_float(bits[k])
 
 
 @njit(parallel=True, cache=True)
-def exponentials_float32(Y, Q, sums, shares):
+def exponentials(Y, Q, targets, sums, target_logits, shares):
     rows, K = Y.shape
+    for k in range(K):
+        target_logits[k] = 0
+        if 0 <= targets[k] < rows:
+            target_logits[k] = _widened(Y[targets[k], k]) - Q[k]
     partial = np.zeros((shares, K), np.float32)
     for share in prange(shares):
-        _add_exponentials_float32(Y[rows * share // shares : rows * (share + 1) // shares], Q, partial[share])
+        _add_exponentials(Y[rows * share // shares : rows * (share + 1) // shares], Q, partial[share])
     for k in range(K):
         sums[k] = 0
         for share in range(shares):
             sums[k] += partial[share, k]
 
 
-@njit(cache=True, fastmath=CONTRACT)
-def _add_exponentials_bfloat16(Y, Q, sums):
-    K = Y.shape[1]
-    bits = np.empty(K, np.uint32)
-    for j in range(Y.shape[0]):
-        row = Y[j]
-        for k in range(K):
-            bits[k] = _exp_bits(_widen(row[k]) - Q[k])
-        for k in range(K):
-            row[k] = (bits[k] + np.uint32(0x8000)) >> np.uint32(16)  # to the nearest: all are positive
-        for k in range(K):
-            sums[k] += _as_float(bits[k])
+@njit(cache=True)
+def normalise(E, targets, S, target_logits, ln_prob):
+    least = most = S[0]
+    for k in range(E.shape[1]):
+        least, most = min(least, S[k]), max(most, S[k])
+        ln_prob[k] = np.float64(target_logits[k]) - np.log(np.float64(S[k]))
+        if 0 <= targets[k] < E.shape[0]:
+            _put(E[targets[k]], k, _widened(E[targets[k], k]) - S[k])
+    return least, most
 
 
-@njit(parallel=True, cache=True)
-def exponentials_bfloat16(Y, Q, sums, shares):
-    rows, K = Y.shape
-    partial = np.zeros((shares, K), np.float32)
-    for share in prange(shares):
-        _add_exponentials_bfloat16(Y[rows * share // shares : rows * (share + 1) // shares], Q, partial[share])
-    for k in range(K):
-        sums[k] = 0
-        for share in range(shares):
-            sums[k] += partial[share, k]
+@njit(cache=True, error_model="numpy")
+def divide(product, S, Z, epsilon, dZ, operand):
+    for k in range(Z.shape[0]):
+        over_minus_S = -np.float32(1) / S[k]
+        row = operand[k]
+        for j in range(Z.shape[1]):
+            dZ[k, j] = over_minus_S * _widened(product[k, j])
+        for j in range(Z.shape[1]):
+            _put(row, j, epsilon * over_minus_S * Z[k, j])
 
 
 @njit(parallel=True, cache=True, fastmath=CONTRACT)
-def decay_and_add_bfloat16(high, low, change, decay):
+def decay_and_add(high, low, change, decay):
     last = high.shape[1] - 1
     for i in prange(high.shape[0]):
         for j in range(last):
-            bits = _as_bits(_joined(high[i, j], low[i, j]) * decay + _widen(change[i, j]))
+            bits = _as_bits(_joined(high[i, j], low[i, j]) * decay + _widened(change[i, j]))
             high[i, j] = (bits + np.uint32(0x8000)) >> np.uint32(16)
             low[i, j] = np.int16(bits)
-        bits = _as_bits(_joined(high[i, last], low[i, last]) + _widen(change[i, last]))
+        bits = _as_bits(_joined(high[i, last], low[i, last]) + _widened(change[i, last]))
         high[i, last] = (bits + np.uint32(0x8000)) >> np.uint32(16)
         low[i, last] = np.int16(bits)
+
+
+@njit(cache=True)
+def through_tanh(dZ, Z, epsilon, da, d):
+    for k in range(da.shape[0]):
+        for j in range(da.shape[1]):
+            da[k, j] = dZ[k, j] * (np.float32(1) - Z[k, j] * Z[k, j])
+        for j in range(da.shape[1]):
+            d[j] += epsilon * da[k, j]

@@ -1,7 +1,10 @@
-"""The passes over the big matrices [|V|, K] and [|V|, h + ...] that torch would make in several sweeps each.
+"""The passes of an update between its products, each in one sweep: what torch would make in several operations.
 
-Each is one sweep, compiled by numba where that is possible, and the same in plain torch otherwise (another device,
-float64, or no OpenMP for numba to run on). bfloat16 travels as its bits in uint16.
+Over the big matrices [|V|, K] and [|V|, h + ...] a sweep takes the time of moving them. Over the small ones, such as
+[K, h], every operation of torch costs tens of microseconds, however little it does: after a product over megabytes its
+code is no longer in the processor's caches. So each pass is compiled by numba where that is possible, and the same in
+plain torch otherwise (another device, float64, or no OpenMP for numba to run on). bfloat16 travels as its bits in
+uint16.
 """
 
 import functools
@@ -24,10 +27,18 @@ def compiled():
     try:
         from nplm.neural import compiled_kernels
 
-        zero, bits, low = np.zeros((1, 1), np.float32), np.zeros((1, 1), np.uint16), np.zeros((1, 1), np.int16)
-        compiled_kernels.exponentials_float32(zero, zero[0].copy(), zero[0].copy(), 1)
-        compiled_kernels.exponentials_bfloat16(bits, zero[0].copy(), zero[0].copy(), 1)
-        compiled_kernels.decay_and_add_bfloat16(bits, low, bits.copy(), np.float32(1))
+        wide, narrow = np.zeros((1, 1), np.float32), np.zeros((1, 1), np.uint16)
+        words, low = np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int16)
+        one, row = np.float32(1), np.ones(1, np.float32)
+        compiled_kernels.gather(wide, words, one, wide.copy())
+        compiled_kernels.scatter_add(wide, words, one, wide.copy())
+        compiled_kernels.through_tanh(wide, wide, one, wide.copy(), row.copy())
+        compiled_kernels.decay_and_add(narrow, low, narrow.copy(), one)
+        for big in (wide, narrow):
+            compiled_kernels.join_columns(wide[:, :0].copy(), wide[:, :0].copy(), wide.copy(), big.copy())
+            compiled_kernels.exponentials(big.copy(), row, words[0], row.copy(), row.copy(), 1)
+            compiled_kernels.normalise(big.copy(), words[0], row, row, row.astype(np.float64))
+            compiled_kernels.divide(big.copy(), row, wide, one, wide.copy(), big.copy())
     except (ImportError, ValueError):
         return None
     return compiled_kernels
@@ -56,27 +67,109 @@ def empty(*size: int, dtype: torch.dtype, device: str = "cpu") -> torch.Tensor:
     return torch.frombuffer(memory, dtype=dtype).view(*size)
 
 
-def _bits(tensor: torch.Tensor) -> np.ndarray:
-    return tensor.view(torch.uint16).numpy() if tensor.dtype == torch.bfloat16 else tensor.numpy()
+def _arrays(*tensors: torch.Tensor) -> list[np.ndarray]:
+    return [(tensor.view(torch.uint16) if tensor.dtype == torch.bfloat16 else tensor).numpy() for tensor in tensors]
 
 
-def _kernel(name: str, tensor: torch.Tensor):
-    if tensor.is_cpu and tensor.dtype in (torch.float32, torch.bfloat16) and compiled() is not None:
-        return getattr(compiled(), f"{name}_{str(tensor.dtype).removeprefix('torch.')}")
-    return None
+def _passes(tensor: torch.Tensor):
+    """The compiled passes, if they are for matrices such as this, else None."""
+    return compiled() if tensor.is_cpu and tensor.dtype in (torch.float32, torch.bfloat16) else None
 
 
-def exponentials_(Y: torch.Tensor, Q: torch.Tensor, sums: torch.Tensor) -> None:
-    """Y[j, k] becomes exp(Y[j, k] - Q[k]) in place, and sums[k] its column sum. Y [rows, K]; Q and sums [K].
+def gather_(C: torch.Tensor, contexts: torch.Tensor, scale: float, x: torch.Tensor) -> None:
+    """x[k] becomes scale times the features of context k, side by side. C [|V|, m], contexts [K, n-1], x [K, (n-1)m].
 
-    What is beyond the range of float32 is so in the sums: infinite, or 1e38 and more; 0, or 1e-38 a row.
+    Raises IndexError for a word that C has no row of.
     """
-    if kernel := _kernel("exponentials", Y):
-        kernel(_bits(Y), Q.numpy(), sums.numpy(), torch.get_num_threads())
+    if passes := _passes(C):
+        passes.gather(*_arrays(C, contexts), np.float32(scale), *_arrays(x))
     else:
+        x.copy_(C[contexts].view(x.shape)).mul_(scale)
+
+
+def scatter_add_(C: torch.Tensor, contexts: torch.Tensor, scale: float, dx: torch.Tensor) -> None:
+    """Add scale times dx to the features that `gather_` put into x; a word may stand in many contexts."""
+    if passes := _passes(C):
+        passes.scatter_add(*_arrays(C, contexts), np.float32(scale), *_arrays(dx))
+    else:
+        C.index_add_(0, contexts.reshape(-1), dx.reshape(-1, C.shape[1]), alpha=scale)
+
+
+def join_columns_(a: torch.Tensor, x: torch.Tensor, Z: torch.Tensor, operand: torch.Tensor) -> None:
+    """Z becomes [a | x | 1], without x where there is no room for it; operand the same in its type, transposed.
+
+    a [K, h], x [K, (n-1)m], Z [K, F], operand [F, K].
+    """
+    if passes := _passes(Z):
+        passes.join_columns(*_arrays(a, x, Z, operand))
+    else:
+        h = a.shape[1]
+        Z[:, :h] = a
+        Z[:, h:-1] = x if Z.shape[1] - 1 > h else Z[:, h:-1]
+        Z[:, -1] = 1
+        operand.copy_(Z.T)
+
+
+def _own(targets: torch.Tensor, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The targets that are among the rows of a matrix, and their columns."""
+    columns = torch.nonzero((targets >= 0) & (targets < rows))[:, 0]
+    return targets[columns], columns
+
+
+def exponentials_(Y: torch.Tensor, Q: torch.Tensor, targets: torch.Tensor, totals: torch.Tensor) -> None:
+    """Y[j, k] becomes exp(Y[j, k] - Q[k]) in place. totals [2, K]: its column sums, and Y - Q as they were at targets.
+
+    Y [rows, K]; Q [K]; targets [K]: the row of each column's target, which counts as 0 where Y has no such row. What is
+    beyond the range of float32 is so in the sums: infinite, or 1e38 and more; 0, or 1e-38 a row.
+    """
+    sums, target_logits = totals
+    if passes := _passes(Y):
+        passes.exponentials(*_arrays(Y, Q, targets, sums, target_logits), torch.get_num_threads())
+    else:
+        own, columns = _own(targets, len(Y))
+        target_logits.zero_()[columns] = Y[own, columns].to(Q.dtype) - Q[columns]
         E = torch.exp(Y.to(Q.dtype) - Q)
         sums.copy_(E.sum(dim=0))
         Y.copy_(E)
+
+
+def normalise_(
+    E: torch.Tensor, targets: torch.Tensor, totals: torch.Tensor, ln_prob: torch.Tensor
+) -> tuple[float, float]:
+    """ln_prob [K] becomes the targets' logits - ln S, and each target's cell of E loses S, where E has that row.
+
+    That makes E -S times the gradient of ln_prob at the logits. totals [2, K]: S and the targets' logits, of all ranks.
+    Returns the least and the largest S.
+    """
+    S, target_logits = totals
+    if passes := _passes(E):
+        return passes.normalise(*_arrays(E, targets, S, target_logits, ln_prob))
+    torch.sub(target_logits.double(), torch.log(S.double()), out=ln_prob)
+    own, columns = _own(targets, len(E))
+    E[own, columns] = (E[own, columns].to(S.dtype) - S[columns]).to(E.dtype)
+    return tuple(torch.stack(torch.aminmax(S)).tolist())
+
+
+def divide_(
+    product: torch.Tensor, S: torch.Tensor, Z: torch.Tensor, epsilon: float, dZ: torch.Tensor, operand: torch.Tensor
+) -> None:
+    """dZ becomes -product / S, row by row, and operand -epsilon Z / S, in its type. All [K, F], but S [K]."""
+    if passes := _passes(product):
+        passes.divide(*_arrays(product, S, Z), np.float32(epsilon), *_arrays(dZ, operand))
+    else:
+        over_minus_S = S.reciprocal().neg_()[:, None]
+        torch.mul(product, over_minus_S, out=dZ)
+        operand.copy_(Z * (epsilon * over_minus_S))
+
+
+def through_tanh_(dZ: torch.Tensor, Z: torch.Tensor, epsilon: float, da: torch.Tensor, d: torch.Tensor) -> None:
+    """da [K, h] becomes dZ * (1 - a^2), with a the first h columns of Z; d [h] gains epsilon times its column sums."""
+    h = len(d)
+    if passes := _passes(dZ):
+        passes.through_tanh(*_arrays(dZ, Z), np.float32(epsilon), *_arrays(da, d))
+    else:
+        torch.mul(dZ[:, :h], 1 - Z[:, :h].square(), out=da)
+        d.add_(da.sum(dim=0), alpha=epsilon)
 
 
 def split(master: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -95,8 +188,8 @@ def decay_and_add_(high: torch.Tensor, low: torch.Tensor, change: torch.Tensor, 
 
     The last column (the biases) does not decay. All [rows, F]; change bfloat16.
     """
-    if kernel := _kernel("decay_and_add", change):
-        kernel(_bits(high), low.numpy(), _bits(change), np.float32(decay))
+    if passes := _passes(change):
+        passes.decay_and_add(*_arrays(high, low, change), np.float32(decay))
     else:
         master = join(high, low)
         master[:, :-1].mul_(decay)

@@ -19,7 +19,20 @@ from collections import defaultdict
 import torch
 
 from nplm.errors import InputError
-from nplm.neural.kernels import compiled, decay_and_add_, empty, exponentials_, join, split
+from nplm.neural.kernels import (
+    compiled,
+    decay_and_add_,
+    divide_,
+    empty,
+    exponentials_,
+    gather_,
+    join,
+    join_columns_,
+    normalise_,
+    scatter_add_,
+    split,
+    through_tanh_,
+)
 from nplm.neural.network import Parameters, Shape
 from nplm.neural.ranks import Ranks
 from nplm.neural.shards import shard_range
@@ -64,6 +77,22 @@ class PhaseSeconds(defaultdict):
         self._last = now
 
 
+class Batch:
+    """The matrices of an update of K examples. Kept from one to the next, as is the big one, E [|V|/M, K]."""
+
+    def __init__(self, shape: Shape, E: torch.Tensor, dtype: torch.dtype) -> None:
+        K, h, F = E.shape[1], shape.h, shape.output_width
+
+        def matrix(*size: int, dtype: torch.dtype = dtype) -> torch.Tensor:
+            return torch.zeros(size, dtype=dtype, device=E.device)
+
+        self.E = E
+        self.x, self.a, self.Z = matrix(K, shape.input_width), matrix(K, h), matrix(K, F)
+        self.operand_T, self.operand, self.product = (matrix(*size, dtype=E.dtype) for size in ((F, K), (K, F), (K, F)))
+        self.totals, self.zeros, self.ln_prob = matrix(2, K), matrix(K), matrix(K, dtype=torch.float64)
+        self.dZ, self.da = matrix(K, F), matrix(K, h)
+
+
 class OutputParallel:
     """A network of which this rank owns the rows `shard_range(rank, ranks, |V|)` of the output layer [U | W | b].
 
@@ -95,8 +124,8 @@ class OutputParallel:
             self._change = own(high, operand_type)
         else:
             self.output_operand = own(output)
-        self._Z = own(torch.ones(K, shape.output_width))  # its last column stays 1: the input of the biases
         self._E = empty(len(self.rows) * K, dtype=operand_type, device=device)
+        self._batches: dict[int, Batch] = {}
         compiled()  # so that no phase of the first update has it in its seconds
 
     @property
@@ -105,48 +134,42 @@ class OutputParallel:
         return join(self.output_operand, self.output_low) if self.narrow else self.output_operand
 
     def forward(self, contexts: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
-        """ln P(word | context) in nats, float64 [k], on every rank. contexts [k, n-1] and words [k] int64, k <= K."""
-        k, h, width = len(words), self.shape.h, self.shape.input_width
+        """ln P(word | context) in nats, float64 [k], on every rank. contexts [k, n-1] and words [k] int64, k <= K.
+
+        The result is good until the next call with as many examples.
+        """
         lap = self.seconds.lap
         self.seconds.start()
+        batch = self._batch = self._batch_of(len(words))
+        E, totals = batch.E, batch.totals
 
-        self._contexts = contexts
-        x = self._x = self.C[contexts].view(k, width)
-        if self._C_decay != 1:
-            x *= self._C_decay
-        Z = self._Z[:k]
+        self._contexts = contexts.contiguous()
+        gather_(self.C, self._contexts, self._C_decay, batch.x)
         lap("gather")
-        if h:
-            Z[:, :h] = torch.addmm(self.d, x, self.H.T).tanh_()
-        if self.shape.direct:
-            Z[:, h:-1] = x
+        if self.shape.h:
+            torch.addmm(self.d, batch.x, self.H.T, out=batch.a).tanh_()
+        join_columns_(batch.a, batch.x, batch.Z, batch.operand_T)
         lap("hidden")
 
-        owned, targets = self._owned, self._targets = self._owned_targets(words)
-        # The buffer is cut so that the matrix of a smaller batch is contiguous too.
-        E = self._E_now = self._E[: len(self.rows) * k].view(-1, k)
-        totals = torch.empty(2, k, dtype=Z.dtype, device=Z.device)
-        S, target_logits = totals
-        self._S = S
+        targets = words - self.rows.start
 
-        def exponentials(Q: torch.Tensor) -> None:
-            target_logits.zero_()[owned] = E[targets, owned].to(Z.dtype) - Q[owned]
-            exponentials_(E, Q, S)
+        def exponentials(Q: torch.Tensor) -> bool:
+            exponentials_(E, Q, targets, totals)
             lap("exponentials")
             self.ranks.sum_(totals)
             lap("communication")
+            least, most = normalise_(E, targets, totals, batch.ln_prob)
+            return NORMALISERS[0] < least and most < NORMALISERS[1]  # the same on every rank
 
-        operand = self._operand(Z.T)
-        torch.mm(self.output_operand, operand, out=E)
+        torch.mm(self.output_operand, batch.operand_T, out=E)
         lap("output_product")
-        exponentials(torch.zeros_like(S))
-        least, most = torch.aminmax(S)
-        if not (NORMALISERS[0] < least and most < NORMALISERS[1]):  # the same on every rank, as S is
-            torch.mm(self.output_operand, operand, out=E)
-            Q = E.amax(dim=0).to(Z.dtype) if len(E) else torch.full_like(S, -torch.inf)
+        if not exponentials(batch.zeros):
+            torch.mm(self.output_operand, batch.operand_T, out=E)
+            Q = E.amax(dim=0).to(totals.dtype) if len(E) else torch.full_like(batch.zeros, -torch.inf)
             self.ranks.maximum_(Q)
             exponentials(Q)
-        return target_logits.double() - torch.log(S.double())
+        lap("exponentials")
+        return batch.ln_prob
 
     def update(self, epsilon: float, weight_decay: float) -> None:
         """Ascend the summed gradient of the examples that `forward` has just seen.
@@ -154,44 +177,38 @@ class OutputParallel:
         theta <- theta + epsilon * sum over examples of (d ln P / d theta - weight_decay * theta), without decay on the
         biases b and d (section 2). epsilon: the learning rate per example.
         """
-        k, h = len(self._S), self.shape.h
         lap = self.seconds.lap
         self.seconds.start()
-        decay = 1 - epsilon * weight_decay * k
-        E, Z = self._E_now, self._Z[:k]
-        over_minus_S = self._S.reciprocal().neg_()[:, None]
+        batch, h = self._batch, self.shape.h
+        E, dZ, da = batch.E, batch.dZ, batch.da
+        decay = 1 - epsilon * weight_decay * len(dZ)
 
-        # d ln P / d y = 1 [target] - E / S = -(E - S [target]) / S
-        E[self._targets, self._owned] -= self._S[self._owned].to(E.dtype)
         # d ln P / d (a, x) by this rank's output units
-        dZ = torch.mm(E.T, self.output_operand).to(Z.dtype) * over_minus_S
+        torch.mm(E.T, self.output_operand, out=batch.product)
+        divide_(batch.product, batch.totals[0], batch.Z, epsilon, dZ, batch.operand)
         lap("hidden_gradient")
         finish_sum = self.ranks.start_sum_(dZ)
         lap("communication")
 
-        scaled = self._operand(Z * (epsilon * over_minus_S))
         if self.narrow:
-            torch.mm(E, scaled, out=self._change)
+            torch.mm(E, batch.operand, out=self._change)
             decay_and_add_(self.output_operand, self.output_low, self._change, decay)
         else:
             b = self.output_operand[:, -1].clone()
-            self.output_operand.addmm_(E, scaled, beta=decay)
+            self.output_operand.addmm_(E, batch.operand, beta=decay)
             self.output_operand[:, -1].add_(b, alpha=1 - decay)
         lap("output_update")
         finish_sum()
         lap("communication")
 
-        x, a = self._x, Z[:, :h]
-        dx = dZ[:, h:-1] if self.shape.direct else torch.zeros_like(x)
+        dx = dZ[:, h:-1]  # of no columns without direct connections
         if h:
-            da = dZ[:, :h] * (1 - a * a)
-            dx = torch.addmm(dx, da, self.H)
-            self.H.addmm_(da.T, x, beta=decay, alpha=epsilon)
-            self.d.add_(da.sum(dim=0), alpha=epsilon)
+            through_tanh_(dZ, batch.Z, epsilon, da, self.d)
+            dx = torch.addmm(dx, da, self.H) if self.shape.direct else torch.mm(da, self.H)
+            self.H.addmm_(da.T, batch.x, beta=decay, alpha=epsilon)
         lap("hidden_update")
         self._C_decay *= decay
-        dx = dx.reshape(-1, self.shape.m)
-        self.C.index_add_(0, self._contexts.reshape(-1), dx, alpha=epsilon / self._C_decay)
+        scatter_add_(self.C, self._contexts, epsilon / self._C_decay, dx.contiguous())
         lap("feature_update")
 
     def settle(self) -> None:
@@ -212,10 +229,9 @@ class OutputParallel:
             return None
         return Parameters(C=self.C, H=self.H, d=self.d, output=output).map(lambda tensor: tensor.cpu().clone())
 
-    def _operand(self, Z: torch.Tensor) -> torch.Tensor:
-        return Z.to(self.output_operand.dtype).contiguous()
-
-    def _owned_targets(self, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Which examples have their target on this rank, and the local rows of those targets."""
-        owned = torch.nonzero((words >= self.rows.start) & (words < self.rows.stop))[:, 0]
-        return owned, words[owned] - self.rows.start
+    def _batch_of(self, k: int) -> Batch:
+        if k not in self._batches:
+            # The big matrix is cut from one buffer so that it is contiguous for every k.
+            E = self._E[: len(self.rows) * k].view(-1, k)
+            self._batches[k] = Batch(self.shape, E, self.C.dtype)
+        return self._batches[k]

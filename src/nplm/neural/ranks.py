@@ -4,11 +4,14 @@
 """
 
 import os
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 import torch
 
 from nplm.errors import InputError
+
+T = TypeVar("T")
 
 
 class Ranks(Protocol):
@@ -37,6 +40,10 @@ class Ranks(Protocol):
         """Whether the flag is set on any rank."""
         ...
 
+    def from_first(self, make: Callable[[], T]) -> T:
+        """What `make` returns on rank 0, on every rank. What it raises there ends all of them: mpi4py aborts."""
+        ...
+
 
 class SingleRank:
     """One process on its own."""
@@ -58,6 +65,9 @@ class SingleRank:
 
     def any(self, flag: bool) -> bool:
         return flag
+
+    def from_first(self, make: Callable[[], T]) -> T:
+        return make()
 
 
 class MPIRanks:
@@ -86,6 +96,9 @@ class MPIRanks:
 
     def any(self, flag: bool) -> bool:
         return bool(self._communicator.allreduce(int(flag), op=self._mpi.MAX))
+
+    def from_first(self, make: Callable[[], T]) -> T:
+        return self._communicator.bcast(make() if self.rank == 0 else None, root=0)
 
 
 def connect(expected: int) -> Ranks:

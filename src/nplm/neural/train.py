@@ -160,13 +160,16 @@ class Training:
         return Network(self.settings.shape, self.best, self.vocabulary)
 
     def _start(self) -> tuple[Progress, Parameters, Parameters | None]:
-        # rank 0 decides, since on a slow shared file system the ranks may not see the same files
-        if self.ranks.any(self.ranks.rank == 0 and self.checkpoint.exists()):
-            progress, current, best = read_checkpoint(self.checkpoint, self.settings.shape)
+        # Rank 0 alone looks: on a slow shared file system the ranks may not see the same files.
+        def read() -> tuple[Progress, Parameters, Parameters | None] | None:
+            return read_checkpoint(self.checkpoint, self.settings.shape) if self.checkpoint.exists() else None
+
+        if found := self.ranks.from_first(read):
+            progress = found[0]
             self.monitor.line(
                 f"continuing in epoch {progress.epoch} after {progress.position:,} examples: {self.checkpoint}"
             )
-            return progress, current, best
+            return found
         return Progress(), initial_parameters(self.settings.shape, self.settings.seed), None
 
     def _restart(self) -> None:
