@@ -149,6 +149,17 @@ def test_excluding_a_model_drops_all_that_needs_it():
     assert not is_run(experiment, "of_mixture")
 
 
+def test_an_external_row_names_the_files_of_the_splits_that_are_scored(config):
+    row = {"kind": "external", "family": "n-gram", "logarithm": "log10", "vocabulary_size": 9}
+    row |= {"valid": "b", "test": "c"}
+    brown = config["experiments"]["brown"]
+    brown["models"]["theirs"] = row
+    with pytest.raises(InputError, match=r"brown\.models\.theirs: has no 'train'.*scored_splits"):
+        resolve_configuration(config, SCHEMA)
+    brown["scored_splits"] = ["valid", "test"]
+    assert resolve_configuration(config, SCHEMA)["experiments"]["brown"]["models"]["theirs"] == row
+
+
 def test_a_networks_row_goes_over_the_shared_training_settings():
     experiment = {"training": {"epochs": 20, "K": 128}, "models": {"net": {"kind": "nplm", "n": 5, "epochs": 3}}}
     settings = network_settings(experiment, "net")

@@ -36,6 +36,7 @@ def resolve_configuration(config: dict, schema: dict) -> dict:
     for name, experiment in resolved["experiments"].items():
         _check_names(experiment, f"config: experiments.{name}")
         _check_vocabulary(experiment["vocabulary"], f"config: experiments.{name}")
+        _check_external_rows(experiment, f"config: experiments.{name}")
         resolved["experiments"][name] = with_replicas(experiment)
     _check_kinds({name: resolved["experiments"][name] for name in resolved["run"]})
     return resolved
@@ -182,6 +183,17 @@ def _check_kinds(experiments: dict[str, dict]) -> None:
 def _check_vocabulary(vocabulary: dict, where: str) -> None:
     if (vocabulary.get("rare_threshold") is None) == (vocabulary.get("size") is None):
         raise InputError(f"{where}.vocabulary: give one of rare_threshold and size, and null for the other")
+
+
+def _check_external_rows(experiment: dict, where: str) -> None:
+    if "train" not in experiment.get("scored_splits", ["train"]):
+        return
+    for name, model in experiment["models"].items():
+        if model["kind"] == "external" and "train" not in model:
+            raise InputError(
+                f"{where}.models.{name}: has no 'train'; name the file of that split, or leave train out with "
+                "scored_splits: [valid, test]"
+            )
 
 
 def _explain(error: ValidationError) -> str:
