@@ -110,6 +110,14 @@ def dense_update(shape: Shape, parameters: Parameters, contexts, words) -> tuple
     return ln_prob.detach(), Parameters(C.detach(), H.detach(), d.detach(), output)
 
 
+def assert_near(expected: Parameters, parameters: Parameters, tolerance: float) -> None:
+    """Every parameter differs by no more than this share of the largest value of its matrix."""
+    for name, tensor in vars(expected).items():
+        largest = tensor.abs().amax().item() if tensor.numel() else 0.0
+        difference = (getattr(parameters, name).double() - tensor.double()).abs()
+        assert (difference <= tolerance * largest).all(), name
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_updates_equal_autograd_on_the_dense_model(shape, ranks):
@@ -180,21 +188,22 @@ def test_collectives_of_an_update_and_identical_replicas(ranks):
             assert torch.equal(getattr(network, name), getattr(networks[0], name)), f"{name} differs between ranks"
 
 
-def test_more_ranks_than_blocks_leave_the_last_ranks_without_rows():
+@pytest.mark.parametrize("precision, tolerance", [("float64", 1e-12), ("float32", 1e-5), ("bfloat16", 1e-2)])
+def test_more_ranks_than_blocks_leave_the_last_ranks_without_rows(precision, tolerance):
     """|V| = 4 on 3 ranks: blocks of 2, 2 and none; the empty rank must not disturb the others."""
     shape = Shape(4, 2, 2, 2, True)
     start = initial_parameters(shape, 1)
     contexts, words = torch.tensor([[0], [3]]), torch.tensor([1, 3])
 
     def ln_prob(own_ranks):
-        network = OutputParallel(shape, start, own_ranks, "float64", 2)
-        result = network.forward(contexts, words).clone()
+        network = OutputParallel(shape, start, own_ranks, precision, 2)
+        network.forward(contexts, words)
         network.update(EPSILON, DECAY)
-        return result
+        return network.forward(contexts, words).clone()
 
     alone, *shared = on_ranks(1, ln_prob) + on_ranks(3, ln_prob)
     for result in shared:
-        torch.testing.assert_close(result, alone, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(result, alone, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("ranks, rows", [(1, 23), (2, 23), (3, 23), (5, 23), (7, 4), (40, 17964)])
@@ -220,19 +229,18 @@ def test_extreme_logits_stay_finite(precision):
         assert torch.isfinite(tensor).all()
 
 
-@pytest.mark.parametrize("precision, tolerance", [("float32", 1e-5), ("bfloat16", 0.02)])
-def test_narrow_precision_follows_float64(precision, tolerance):
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("precision, tolerance", [("float32", 1e-5), ("bfloat16", 0.03)])
+def test_narrow_precision_follows_float64(shape, precision, tolerance):
     """A few updates in lower precision stay close to those in float64, relative to the size of each parameter."""
-    shape = SHAPES["direct"]
     networks = [OutputParallel(shape, parameters_of(shape), SingleRank(), p, K) for p in ("float64", precision)]
-    for contexts, words in batches(shape, 5):
+    for contexts, words in batches(shape, 4) + batches(shape, 1, k=3):
+        ln_prob = []
         for network in networks:
-            network.forward(contexts, words)
+            ln_prob.append(network.forward(contexts, words).clone())
             network.update(EPSILON, DECAY)
-            network.settle()
-    for name in ("C", "H", "d", "output"):
-        wide, narrow = (getattr(network, name).double() for network in networks)
-        assert (wide - narrow).abs().max() < tolerance * wide.abs().max(), name
+        torch.testing.assert_close(*ln_prob, rtol=tolerance, atol=tolerance)
+    assert_near(*(network.gathered_parameters() for network in networks), tolerance)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU")
@@ -250,9 +258,7 @@ def test_a_gpu_computes_what_the_processor_does(shape, precision, tolerance):
             ln_prob[device] = network.forward(contexts.to(device), words.to(device)).cpu()
             network.update(EPSILON, DECAY)
         torch.testing.assert_close(ln_prob["cuda"], ln_prob["cpu"], rtol=tolerance, atol=tolerance)
-    cpu, cuda = (vars(network.gathered_parameters()) for network in networks.values())
-    for name, tensor in cpu.items():
-        assert (cuda[name] - tensor).abs().max() < tolerance * tensor.abs().max(), name
+    assert_near(*(network.gathered_parameters() for network in networks.values()), tolerance)
 
 
 def results_of_passes(dtype: torch.dtype) -> dict[str, torch.Tensor]:
@@ -281,8 +287,8 @@ def results_of_passes(dtype: torch.dtype) -> dict[str, torch.Tensor]:
     kernels.exponentials_(Y, Q, targets, totals)
     found["exponentials"], found["sums"], found["target logits"] = Y.clone(), *totals
     found["ln_prob"] = torch.empty(6, dtype=torch.float64)
-    found["extremes"] = torch.tensor(kernels.normalise_(Y, targets, totals, found["ln_prob"]))
-    found["normalise"] = Y
+    found["extremes"] = torch.tensor(kernels.score_targets_(Y, targets, totals, found["ln_prob"]))
+    found["score_targets"] = Y
 
     dZ = torch.empty(6, 33)
     found["divide dZ"], found["divide operand"] = dZ, torch.empty(6, 33, dtype=dtype)
@@ -306,14 +312,15 @@ def test_compiled_passes_agree_with_plain_torch(dtype, threads, monkeypatch):
     fused = results_of_passes(dtype)
     monkeypatch.setattr(kernels, "compiled", lambda: None)
     for name, plain in results_of_passes(dtype).items():
-        tolerance = 1e-2 if plain.dtype == torch.bfloat16 else 1e-5
+        relative = 1e-2 if plain.dtype == torch.bfloat16 else 1e-6 if name == "decay_and_add" else 1e-5
+        absolute = 1e-30 if name in ("exponentials", "sums") else 1e-7 if name == "decay_and_add" else 1e-6
         torch.testing.assert_close(
-            fused[name], plain, rtol=tolerance, atol=1e-6, msg=lambda difference, name=name: f"{name}: {difference}"
+            fused[name], plain, rtol=relative, atol=absolute, msg=lambda text, name=name: f"{name}: {text}"
         )
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("word", [50, -51])
+@pytest.mark.parametrize("word", [50, -1])
 def test_words_outside_the_vocabulary_are_refused(word, compiled, monkeypatch):
     if not compiled:
         monkeypatch.setattr(kernels, "compiled", lambda: None)

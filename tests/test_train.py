@@ -118,12 +118,13 @@ def test_same_seed_same_bits_other_seed_other_bits(splits, undisturbed, tmp_path
     assert model_bytes(other) != model_bytes(undisturbed)
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_killed_at_a_random_moment_it_continues_to_the_same_bits(splits, tmp_path, ranks):
+@pytest.mark.parametrize("ranks, precision", [(1, "bfloat16"), (2, "float32"), (2, "float64")])
+def test_killed_at_a_random_moment_it_continues_to_the_same_bits(splits, tmp_path, ranks, precision):
     """kill -9 again and again, each time after a checkpoint within an epoch; then to the end."""
-    frequent = ("--checkpoint-minutes", "0", "--epochs", "6")
+    six = ("--epochs", "6", "--precision", precision)
+    frequent = ("--checkpoint-minutes", "0", *six)
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
-    assert train(splits, undisturbed, "--epochs", "6", ranks=ranks).returncode == 0
+    assert train(splits, undisturbed, *six, ranks=ranks).returncode == 0
     random = np.random.default_rng()
     for _ in range(2):
         process = subprocess.Popen(

@@ -144,7 +144,7 @@ def exponentials(Y, Q, targets, sums, target_logits, shares):
 
 
 @njit(cache=True)
-def normalise(E, targets, S, target_logits, ln_prob):
+def score_targets(E, targets, S, target_logits, ln_prob):
     least = most = S[0]
     for k in range(E.shape[1]):
         least, most = min(least, S[k]), max(most, S[k])
@@ -170,18 +170,21 @@ def decay_and_add(high, low, change, decay):
     last = high.shape[1] - 1
     for i in prange(high.shape[0]):
         for j in range(last):
-            bits = _as_bits(_joined(high[i, j], low[i, j]) * decay + _widened(change[i, j]))
-            high[i, j] = (bits + np.uint32(0x8000)) >> np.uint32(16)
-            low[i, j] = np.int16(bits)
-        bits = _as_bits(_joined(high[i, last], low[i, last]) + _widened(change[i, last]))
-        high[i, last] = (bits + np.uint32(0x8000)) >> np.uint32(16)
-        low[i, last] = np.int16(bits)
+            x = _joined(high[i, j], low[i, j]) * decay + _widened(change[i, j])
+            _put(high[i], j, x)
+            low[i, j] = np.int16(_as_bits(x))
+        x = _joined(high[i, last], low[i, last]) + _widened(change[i, last])
+        _put(high[i], last, x)
+        low[i, last] = np.int16(_as_bits(x))
 
 
 @njit(cache=True)
 def through_tanh(dZ, Z, epsilon, da, d):
+    sums = np.zeros(d.shape[0], np.float32)
     for k in range(da.shape[0]):
         for j in range(da.shape[1]):
             da[k, j] = dZ[k, j] * (np.float32(1) - Z[k, j] * Z[k, j])
         for j in range(da.shape[1]):
-            d[j] += epsilon * da[k, j]
+            sums[j] += da[k, j]
+    for j in range(d.shape[0]):
+        d[j] += epsilon * sums[j]

@@ -37,7 +37,7 @@ def compiled():
         for big in (wide, narrow):
             compiled_kernels.join_columns(wide[:, :0].copy(), wide[:, :0].copy(), wide.copy(), big.copy())
             compiled_kernels.exponentials(big.copy(), row, words[0], row.copy(), row.copy(), 1)
-            compiled_kernels.normalise(big.copy(), words[0], row, row, row.astype(np.float64))
+            compiled_kernels.score_targets(big.copy(), words[0], row, row, row.astype(np.float64))
             compiled_kernels.divide(big.copy(), row, wide, one, wide.copy(), big.copy())
     except (ImportError, ValueError):
         return None
@@ -84,7 +84,7 @@ def gather_(C: torch.Tensor, contexts: torch.Tensor, scale: float, x: torch.Tens
     if passes := _passes(C):
         passes.gather(*_arrays(C, contexts), np.float32(scale), *_arrays(x))
     else:
-        x.copy_(C[contexts].view(x.shape)).mul_(scale)
+        x.copy_(C.index_select(0, contexts.reshape(-1)).view(x.shape)).mul_(scale)
 
 
 def scatter_add_(C: torch.Tensor, contexts: torch.Tensor, scale: float, dx: torch.Tensor) -> None:
@@ -105,7 +105,7 @@ def join_columns_(a: torch.Tensor, x: torch.Tensor, Z: torch.Tensor, operand: to
     else:
         h = a.shape[1]
         Z[:, :h] = a
-        Z[:, h:-1] = x if Z.shape[1] - 1 > h else Z[:, h:-1]
+        Z[:, h:-1] = x[:, : Z.shape[1] - 1 - h]
         Z[:, -1] = 1
         operand.copy_(Z.T)
 
@@ -133,7 +133,7 @@ def exponentials_(Y: torch.Tensor, Q: torch.Tensor, targets: torch.Tensor, total
         Y.copy_(E)
 
 
-def normalise_(
+def score_targets_(
     E: torch.Tensor, targets: torch.Tensor, totals: torch.Tensor, ln_prob: torch.Tensor
 ) -> tuple[float, float]:
     """ln_prob [K] becomes the targets' logits - ln S, and each target's cell of E loses S, where E has that row.
@@ -143,11 +143,12 @@ def normalise_(
     """
     S, target_logits = totals
     if passes := _passes(E):
-        return passes.normalise(*_arrays(E, targets, S, target_logits, ln_prob))
+        return passes.score_targets(*_arrays(E, targets, S, target_logits, ln_prob))
     torch.sub(target_logits.double(), torch.log(S.double()), out=ln_prob)
     own, columns = _own(targets, len(E))
     E[own, columns] = (E[own, columns].to(S.dtype) - S[columns]).to(E.dtype)
-    return tuple(torch.stack(torch.aminmax(S)).tolist())
+    least, most = torch.stack(torch.aminmax(S)).tolist()
+    return least, most
 
 
 def divide_(

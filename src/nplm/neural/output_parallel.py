@@ -28,8 +28,8 @@ from nplm.neural.kernels import (
     gather_,
     join,
     join_columns_,
-    normalise_,
     scatter_add_,
+    score_targets_,
     split,
     through_tanh_,
 )
@@ -78,7 +78,7 @@ class PhaseSeconds(defaultdict):
 
 
 class Batch:
-    """The matrices of an update of K examples. Kept from one to the next, as is the big one, E [|V|/M, K]."""
+    """The matrices of an update of K examples, kept from one to the next; the big one, E [|V|/M, K], is given."""
 
     def __init__(self, shape: Shape, E: torch.Tensor, dtype: torch.dtype) -> None:
         K, h, F = E.shape[1], shape.h, shape.output_width
@@ -87,10 +87,15 @@ class Batch:
             return torch.zeros(size, dtype=dtype, device=E.device)
 
         self.E = E
+        # features x, hidden units a, and Z = [a | x | 1], x with direct connections only
         self.x, self.a, self.Z = matrix(K, shape.input_width), matrix(K, h), matrix(K, F)
-        self.operand_T, self.operand, self.product = (matrix(*size, dtype=E.dtype) for size in ((F, K), (K, F), (K, F)))
-        self.totals, self.zeros, self.ln_prob = matrix(2, K), matrix(K), matrix(K, dtype=torch.float64)
-        self.dZ, self.da = matrix(K, F), matrix(K, h)
+        # as the products take them: Z, and -epsilon Z / S
+        self.Z_T, self.scaled_Z = matrix(F, K, dtype=E.dtype), matrix(K, F, dtype=E.dtype)
+        # -S times this rank's part of the gradient at Z; that gradient, of all ranks; and before the tanh
+        self.product, self.dZ, self.da = matrix(K, F, dtype=E.dtype), matrix(K, F), matrix(K, h)
+        # normalisers S and the targets' logits; ln P
+        self.totals, self.ln_prob = matrix(2, K), matrix(K, dtype=torch.float64)
+        self.zeros = matrix(K)
 
 
 class OutputParallel:
@@ -148,7 +153,7 @@ class OutputParallel:
         lap("gather")
         if self.shape.h:
             torch.addmm(self.d, batch.x, self.H.T, out=batch.a).tanh_()
-        join_columns_(batch.a, batch.x, batch.Z, batch.operand_T)
+        join_columns_(batch.a, batch.x, batch.Z, batch.Z_T)
         lap("hidden")
 
         targets = words - self.rows.start
@@ -158,13 +163,13 @@ class OutputParallel:
             lap("exponentials")
             self.ranks.sum_(totals)
             lap("communication")
-            least, most = normalise_(E, targets, totals, batch.ln_prob)
+            least, most = score_targets_(E, targets, totals, batch.ln_prob)
             return NORMALISERS[0] < least and most < NORMALISERS[1]  # the same on every rank
 
-        torch.mm(self.output_operand, batch.operand_T, out=E)
+        torch.mm(self.output_operand, batch.Z_T, out=E)
         lap("output_product")
         if not exponentials(batch.zeros):
-            torch.mm(self.output_operand, batch.operand_T, out=E)
+            torch.mm(self.output_operand, batch.Z_T, out=E)
             Q = E.amax(dim=0).to(totals.dtype) if len(E) else torch.full_like(batch.zeros, -torch.inf)
             self.ranks.maximum_(Q)
             exponentials(Q)
@@ -185,17 +190,17 @@ class OutputParallel:
 
         # d ln P / d (a, x) by this rank's output units
         torch.mm(E.T, self.output_operand, out=batch.product)
-        divide_(batch.product, batch.totals[0], batch.Z, epsilon, dZ, batch.operand)
+        divide_(batch.product, batch.totals[0], batch.Z, epsilon, dZ, batch.scaled_Z)
         lap("hidden_gradient")
         finish_sum = self.ranks.start_sum_(dZ)
         lap("communication")
 
         if self.narrow:
-            torch.mm(E, batch.operand, out=self._change)
+            torch.mm(E, batch.scaled_Z, out=self._change)
             decay_and_add_(self.output_operand, self.output_low, self._change, decay)
         else:
             b = self.output_operand[:, -1].clone()
-            self.output_operand.addmm_(E, batch.operand, beta=decay)
+            self.output_operand.addmm_(E, batch.scaled_Z, beta=decay)
             self.output_operand[:, -1].add_(b, alpha=1 - decay)
         lap("output_update")
         finish_sum()

@@ -4,14 +4,11 @@
 """
 
 import os
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import torch
 
 from nplm.errors import InputError
-
-T = TypeVar("T")
 
 
 class Ranks(Protocol):
@@ -40,8 +37,8 @@ class Ranks(Protocol):
         """Whether the flag is set on any rank."""
         ...
 
-    def from_first(self, make: Callable[[], T]) -> T:
-        """What `make` returns on rank 0, on every rank. What it raises there ends all of them: mpi4py aborts."""
+    def broadcast(self, value):
+        """Rank 0's value, on every rank."""
         ...
 
 
@@ -66,8 +63,8 @@ class SingleRank:
     def any(self, flag: bool) -> bool:
         return flag
 
-    def from_first(self, make: Callable[[], T]) -> T:
-        return make()
+    def broadcast(self, value):
+        return value
 
 
 class MPIRanks:
@@ -97,8 +94,8 @@ class MPIRanks:
     def any(self, flag: bool) -> bool:
         return bool(self._communicator.allreduce(int(flag), op=self._mpi.MAX))
 
-    def from_first(self, make: Callable[[], T]) -> T:
-        return self._communicator.bcast(make() if self.rank == 0 else None, root=0)
+    def broadcast(self, value):
+        return self._communicator.bcast(value, root=0)
 
 
 def connect(expected: int) -> Ranks:

@@ -160,11 +160,12 @@ class Training:
         return Network(self.settings.shape, self.best, self.vocabulary)
 
     def _start(self) -> tuple[Progress, Parameters, Parameters | None]:
-        # Rank 0 alone looks: on a slow shared file system the ranks may not see the same files.
-        def read() -> tuple[Progress, Parameters, Parameters | None] | None:
-            return read_checkpoint(self.checkpoint, self.settings.shape) if self.checkpoint.exists() else None
-
-        if found := self.ranks.from_first(read):
+        # Rank 0 alone reads: on a slow shared file system the ranks may not see the same file. Where it cannot, its
+        # error ends them all (`python -m mpi4py`).
+        found = None
+        if self.ranks.rank == 0 and self.checkpoint.exists():
+            found = read_checkpoint(self.checkpoint, self.settings.shape)
+        if found := self.ranks.broadcast(found):
             progress = found[0]
             self.monitor.line(
                 f"continuing in epoch {progress.epoch} after {progress.position:,} examples: {self.checkpoint}"
