@@ -6,6 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROSE = " ".join(README.split())
 TABLE = ROOT / "reports" / "full" / "table1.csv"
 
 
@@ -17,9 +18,6 @@ def shown_rows() -> list[list[str]]:
 
 
 def test_the_table_is_that_of_the_committed_results():
-    with open(TABLE, encoding="utf-8", newline="") as file:
-        committed = list(csv.DictReader(file))
-
     def perplexity(row: dict[str, str], split: str) -> str:
         value, deviation = row[f"{split}_ppl"], row[f"{split}_ppl_sd"]
         return f"{float(value):.1f}" + (f" ± {float(deviation):.1f}" if deviation else "")
@@ -30,7 +28,7 @@ def test_the_table_is_that_of_the_committed_results():
             *(perplexity(row, split) for split in ("train", "valid", "test")),
             *(row[f"paper_{split}_ppl"] for split in ("valid", "test")),
         ]
-        for row in committed
+        for row in rows_of(TABLE)
     ]
     assert shown_rows() == expected
 
@@ -39,3 +37,54 @@ def test_every_link_leads_to_a_file():
     targets = re.findall(r"\]\(([^)#]+)", README) + re.findall(r'src="([^"]+)"', README)
     missing = [target for target in targets if "://" not in target and not (ROOT / target).exists()]
     assert targets and not missing
+
+
+def test_the_stand_ins_numbers_are_those_of_its_report():
+    """The paper's rows and all rows: how far the best n-gram is above the best network mixture, in per cent."""
+    report = ROOT / "reports" / "gutenberg"
+    paper_rows = rows_of(report / "table2.csv")
+    all_rows = paper_rows + rows_of(report / "extra.csv")
+    [ratio] = [float(row["ratio_to_baseline"]) for row in paper_rows if row["row"] == "MLP10"]
+    assert f"MLP10 has {ratio:.3f} of the trigram's test perplexity" in PROSE
+    assert f"the best n-gram is {above(paper_rows):.1f} % above MLP10" in PROSE
+    assert f"is {above(all_rows):.1f} % above the best network mixture" in PROSE
+    [minutes] = [float(row["seconds"]) / 60 for row in rows_of(report / "trainings.csv")]
+    assert f"five epochs, {minutes:.0f} minutes on two cores" in PROSE
+
+
+def test_the_speeds_are_those_of_the_benchmark():
+    def tokens_per_second(file: str, network: str, column: str) -> int:
+        [row] = [
+            row
+            for row in rows_of(ROOT / "benchmarks" / "results" / file)
+            if (row["network"], row["precision"]) == (network, "bfloat16")
+        ]
+        return int(row[column])
+
+    ours, times = zip(
+        *(
+            (
+                rate := tokens_per_second("train_2.csv", network, "update_tokens_per_second"),
+                rate / tokens_per_second("train.csv", network, "plain_tokens_per_second"),
+            )
+            for network in ("AP News", "MLP9")
+        ),
+        strict=True,
+    )
+    assert f"the AP News network learns {ours[0]} tokens a second and MLP9 {ours[1]}" in PROSE
+    assert f"{times[0]:.1f} and {times[1]:.1f} times what plain PyTorch does on both cores" in PROSE
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def above(rows: list[dict[str, str]]) -> float:
+    """Per cent by which the n-gram that is best on validation is above the best network mixture, on test."""
+
+    def best(family: str, mixtures: bool) -> float:
+        found = [row for row in rows if row["family"] == family and (row["mix"] == "yes" or not mixtures)]
+        return float(min(found, key=lambda row: float(row["valid_ppl"]))["test_ppl"])
+
+    return 100 * (best("n-gram", False) / best("network", True) - 1)
