@@ -490,6 +490,12 @@ def test_one_epoch_has_one_whole_number_on_its_axis(tmp_path):
     assert not {"0.9", "1.0", "1.1"} & set(text_of(tmp_path / "l.svg"))
 
 
+def test_an_axis_of_a_narrow_range_has_several_labels(tmp_path):
+    epochs = [{"epoch": epoch, "train_perplexity": 93.0, "valid_perplexity": 120.0 - epoch} for epoch in (1, 2)]
+    figures.plot_learning_curves(tmp_path / "l.svg", {"net": epochs})
+    assert {"100", "110"} <= set(text_of(tmp_path / "l.svg"))
+
+
 def test_no_two_of_the_ten_phases_of_an_epoch_look_alike():
     assert len(set(zip(SHADES, HATCHES, strict=True))) >= 10
 

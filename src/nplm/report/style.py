@@ -64,11 +64,17 @@ def drawn(path: str | Path, height: float, rows: int = 1, **subplots: object) ->
 
 
 def plain_logarithmic(axis) -> None:
-    """Give a matplotlib axis (x or y) a logarithmic scale with ticks such as 200, 300, 500, not powers of ten."""
-    from matplotlib.ticker import LogLocator, NullFormatter, NullLocator, StrMethodFormatter
+    """Give a matplotlib axis (x or y) a logarithmic scale with ticks such as 200, 300, 500, not powers of ten.
+
+    To be called when all is drawn: where that spans less than a factor of two, the ticks are at equal steps.
+    """
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator, StrMethodFormatter
 
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+    lowest, highest = axis.get_view_interval()
+    axis.set_major_locator(
+        LogLocator(subs=(1, 1.5, 2, 3, 5, 7)) if highest > 2 * lowest else MaxNLocator(5, steps=[1, 2, 5, 10])
+    )
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
