@@ -317,7 +317,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("benchmarks/results"))
     parser.add_argument("--latency", type=float, help="seconds; with --bandwidth: predict for this network only")
     parser.add_argument("--bandwidth", type=float, help="bytes per second")
-    parser.add_argument("--repeats", type=int, default=31)
+    parser.add_argument("--repeats", type=int, default=101)
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
