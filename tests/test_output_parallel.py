@@ -197,9 +197,9 @@ def test_more_ranks_than_blocks_leave_the_last_ranks_without_rows(precision, tol
 
     def ln_prob(own_ranks):
         network = OutputParallel(shape, start, own_ranks, precision, 2)
-        network.forward(contexts, words)
+        before = network.forward(contexts, words).clone()
         network.update(EPSILON, DECAY)
-        return network.forward(contexts, words).clone()
+        return torch.cat([before, network.forward(contexts, words)])
 
     alone, *shared = on_ranks(1, ln_prob) + on_ranks(3, ln_prob)
     for result in shared:
@@ -229,16 +229,21 @@ def test_extreme_logits_stay_finite(precision):
         assert torch.isfinite(tensor).all()
 
 
-@pytest.mark.parametrize("compiled", [True, False])
+@pytest.fixture(params=["compiled", "plain"])
+def passes(request, monkeypatch) -> None:
+    """The passes of an update as numba has them, and as plain torch does."""
+    if request.param == "plain":
+        monkeypatch.setattr(kernels, "compiled", lambda: None)
+
+
+@pytest.mark.usefixtures("passes")
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-@pytest.mark.parametrize("precision, tolerance", [("float32", 1e-5), ("bfloat16", 0.03)])
-def test_narrow_precision_follows_float64(shape, precision, tolerance, compiled, monkeypatch):
+@pytest.mark.parametrize("precision, tolerance", [("float32", 1e-5), ("bfloat16", 0.02)])
+def test_narrow_precision_follows_float64(shape, precision, tolerance):
     """A few updates in lower precision stay close to those in float64, relative to the size of each parameter.
 
     With the compiled passes, and with those of plain torch, which a GPU takes too.
     """
-    if not compiled:
-        monkeypatch.setattr(kernels, "compiled", lambda: None)
     networks = [OutputParallel(shape, parameters_of(shape), SingleRank(), p, K) for p in ("float64", precision)]
     for contexts, words in batches(shape, 4) + batches(shape, 1, k=3):
         ln_prob = []
@@ -319,26 +324,22 @@ def test_compiled_passes_agree_with_plain_torch(dtype, threads, monkeypatch):
     monkeypatch.setattr(kernels, "compiled", lambda: None)
     for name, plain in results_of_passes(dtype).items():
         relative = 1e-2 if plain.dtype == torch.bfloat16 else 1e-6 if name == "decay_and_add" else 1e-5
-        absolute = 1e-30 if name in ("exponentials", "sums") else 1e-7 if name == "decay_and_add" else 1e-6
+        absolute = {"exponentials": 1e-30, "sums": 0, "decay_and_add": 1e-7, "decay_and_add high": 0}.get(name, 1e-6)
         torch.testing.assert_close(
             fused[name], plain, rtol=relative, atol=absolute, msg=lambda text, name=name: f"{name}: {text}"
         )
 
 
-@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.usefixtures("passes")
 @pytest.mark.parametrize("word", [50, -1])
-def test_words_outside_the_vocabulary_are_refused(word, compiled, monkeypatch):
-    if not compiled:
-        monkeypatch.setattr(kernels, "compiled", lambda: None)
+def test_words_outside_the_vocabulary_are_refused(word):
     with pytest.raises(IndexError):
         kernels.gather_(torch.ones(50, 4), torch.tensor([[word]]), 1.0, torch.empty(1, 4))
 
 
+@pytest.mark.usefixtures("passes")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("compiled", [True, False])
-def test_exponentials_beyond_float32_show_in_their_sums(dtype, compiled, monkeypatch):
-    if not compiled:
-        monkeypatch.setattr(kernels, "compiled", lambda: None)
+def test_exponentials_beyond_float32_show_in_their_sums(dtype):
     totals = torch.empty(2, 4)
     logits = torch.tensor([[200.0, 88.9, -200.0, torch.inf]] * 3).to(dtype)
     kernels.exponentials_(logits, torch.zeros(4), torch.zeros(4, dtype=torch.int64), totals)
