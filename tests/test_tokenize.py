@@ -210,14 +210,17 @@ def test_an_error_in_another_process_names_file_and_line(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("number", "to_all", "status"),
+    ("number", "to_all", "writing", "status"),
     [
-        (signal.SIGTERM, True, 143),
-        (signal.SIGINT, True, 130),
-        (signal.SIGKILL, False, -signal.SIGKILL),
+        (signal.SIGTERM, True, False, 143),
+        (signal.SIGTERM, True, True, 143),
+        (signal.SIGINT, True, False, 130),
+        (signal.SIGKILL, False, False, -signal.SIGKILL),
     ],
 )
-def test_a_signal_ends_all_processes_without_a_traceback_and_leaves_no_output(tmp_path, number, to_all, status):
+def test_a_signal_ends_all_processes_without_a_traceback_and_leaves_no_output(
+    tmp_path, number, to_all, writing, status
+):
     (tmp_path / "a.txt").write_text("Don't stop, word.\n" * 2_000_000)
     arguments = ["--source", "text", "--input", "a.txt", "--output", "out/tokens.txt", "--processes", "2"]
     run = subprocess.Popen(
@@ -233,7 +236,12 @@ def test_a_signal_ends_all_processes_without_a_traceback_and_leaves_no_output(tm
     while not any(file.stat().st_size for file in tmp_path.glob("out/.*")):
         assert run.poll() is None, run.stdout.read()
         time.sleep(0.05)
+    if writing:  # while the first process stands still, the others get stuck in writing what they have done
+        run.send_signal(signal.SIGSTOP)
+        time.sleep(3)
     (os.killpg if to_all else os.kill)(run.pid, number)
+    if writing:
+        run.send_signal(signal.SIGCONT)
     said, _ = run.communicate(timeout=60)  # every process of the run has the pipe open until it ends
     assert run.returncode == status
     assert "Traceback" not in said

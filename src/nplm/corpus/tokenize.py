@@ -1,19 +1,17 @@
 """From a corpus to tokens.txt: one sentence a line, tokens separated by single spaces, marks as tokens of their own."""
 
 import gc
-import os
 import re
 import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
-from multiprocessing import get_context, parent_process
+from itertools import chain, cycle, islice
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
-from threading import Thread
 
 import regex
 
@@ -179,7 +177,7 @@ def _not_none(file: Path, passages: Iterator[Passage]) -> Iterator[Passage]:
 
 Placed = tuple[Path, Passage]
 Work = Callable[[list[str]], tuple[list[list[str]], Counter[str]]]
-Finished = tuple[list[Placed], Callable[[], tuple[list[list[str]], Counter[str]]]]
+Answer = tuple[list[list[str]], Counter[str]] | BadText | MemoryError
 
 
 def _batches(passages: Iterable[Placed]) -> Iterator[list[Placed]]:
@@ -223,46 +221,86 @@ def _in_order(
     start = list(islice(batches, 2))
     batches = chain(start, batches)
     if processes == 1 or len(start) < 2:
-        results = ((batch, partial(work, [passage.text for _, passage in batch])) for batch in batches)
+        answers = ((batch, _answer(work, [passage.text for _, passage in batch])) for batch in batches)
     else:
-        results = _results_in_order(batches, work, processes)
+        answers = _answers_of_processes(work, batches, processes)
+    for batch, answer in answers:
+        if isinstance(answer, MemoryError):
+            raise answer
+        if isinstance(answer, BadText):
+            number, what = answer.args
+            file, passage = batch[number]
+            raise InputError(f"{file}:{passage.line}: {what}")
+        sentences, changed = answer
+        changes.update(changed)
+        for (file, passage), lines in zip(batch, sentences, strict=True):
+            yield file, passage, lines
+
+
+def _answer(work: Work, texts: list[str]) -> Answer:
     try:
-        for batch, result in results:
-            try:
-                sentences, changed = result()
-            except BadText as bad:
-                number, what = bad.args
-                file, passage = batch[number]
-                raise InputError(f"{file}:{passage.line}: {what}") from None
-            changes.update(changed)
-            for (file, passage), lines in zip(batch, sentences, strict=True):
-                yield file, passage, lines
-    except BrokenProcessPool:
+        return work(texts)
+    except (BadText, MemoryError) as error:
+        return error
+
+
+def _answers_of_processes(
+    work: Work, batches: Iterator[list[Placed]], processes: int
+) -> Iterator[tuple[list[Placed], Answer]]:
+    """(batch, answer) in order: the processes have one batch each, in turn.
+
+    Each has a pipe of its own, not a queue for all: one that is killed while it writes into a queue leaves the reader
+    waiting for the rest for ever, where the end of a pipe is seen.
+    """
+    waiting: deque[tuple[list[Placed], Connection]] = deque()
+    with _other_processes(work, processes) as connections:
+        for batch, connection in zip(batches, cycle(connections), strict=False):
+            answered = [(waiting.popleft()[0], _received(connection))] if len(waiting) == processes else []
+            with suppress(OSError):  # of a process that has ended, which `_received` finds
+                connection.send([passage.text for _, passage in batch])
+            waiting.append((batch, connection))
+            yield from answered  # while the process works on the next batch
+        for batch, connection in waiting:
+            yield batch, _received(connection)
+
+
+def _received(connection: Connection) -> Answer:
+    try:
+        return connection.recv()
+    except (EOFError, OSError):
         raise InputError(
             "a process that tokenises was ended from outside, most likely for lack of memory; lower --processes"
         ) from None
 
 
-def _results_in_order(batches: Iterator[list[Placed]], work: Work, processes: int) -> Iterator[Finished]:
-    """(batch, function that returns or raises what the work on its texts did), at most a few batches ahead."""
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), _follow_parent)
+@contextmanager
+def _other_processes(work: Work, processes: int) -> Iterator[list[Connection]]:
+    """A connection to each of the processes, which end with the context, or with this process, even a killed one.
+
+    Signals that stop the work may reach the whole group of processes; this one heeds them for all.
+    """
+    context = get_context("spawn")
+    pipes = [context.Pipe() for _ in range(processes)]
+    others = [context.Process(target=_serve, args=(work, end), daemon=True) for _, end in pipes]
+    heeded = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        waiting: deque[Finished] = deque()
-        for batch in batches:
-            waiting.append((batch, pool.submit(work, [passage.text for _, passage in batch]).result))
-            if len(waiting) > 2 * processes:
-                yield waiting.popleft()
-        yield from waiting
+        for process in others:
+            process.start()  # it inherits what is ignored
     finally:
-        pool.shutdown(cancel_futures=True)
+        for number, handler in heeded.items():
+            signal.signal(number, handler)
+    for _, end in pipes:
+        end.close()  # so that nobody holds it once the process has ended
+    try:
+        yield [connection for connection, _ in pipes]
+    finally:
+        for process in others:
+            process.kill()
+            process.join()
 
 
-def _follow_parent() -> None:
-    """In a process of the pool: leave Ctrl-C to the parent, and end when that does, even where it is killed."""
-
-    def watch() -> None:
-        parent_process().join()
-        os._exit(1)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=watch, daemon=True).start()
+def _serve(work: Work, connection: Connection) -> None:
+    """In another process: answer every batch, until the first process closes the connection or ends."""
+    with suppress(EOFError, ConnectionError):
+        while True:
+            connection.send(_answer(work, connection.recv()))
