@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -209,18 +211,9 @@ def test_an_error_in_another_process_names_file_and_line(tmp_path, monkeypatch):
     assert not (tmp_path / "tokens.txt").exists()
 
 
-@pytest.mark.parametrize(
-    ("number", "to_all", "writing", "status"),
-    [
-        (signal.SIGTERM, True, False, 143),
-        (signal.SIGTERM, True, True, 143),
-        (signal.SIGINT, True, False, 130),
-        (signal.SIGKILL, False, False, -signal.SIGKILL),
-    ],
-)
-def test_a_signal_ends_all_processes_without_a_traceback_and_leaves_no_output(
-    tmp_path, number, to_all, writing, status
-):
+@pytest.fixture
+def long_run(tmp_path):
+    """The command at work in three processes, its first output written; what is left of it ends with the test."""
     (tmp_path / "a.txt").write_text("Don't stop, word.\n" * 2_000_000)
     arguments = ["--source", "text", "--input", "a.txt", "--output", "out/tokens.txt", "--processes", "2"]
     run = subprocess.Popen(
@@ -236,16 +229,54 @@ def test_a_signal_ends_all_processes_without_a_traceback_and_leaves_no_output(
     while not any(file.stat().st_size for file in tmp_path.glob("out/.*")):
         assert run.poll() is None, run.stdout.read()
         time.sleep(0.05)
-    if writing:  # while the first process stands still, the others get stuck in writing what they have done
-        run.send_signal(signal.SIGSTOP)
-        time.sleep(3)
-    (os.killpg if to_all else os.kill)(run.pid, number)
+    yield run
+    with suppress(ProcessLookupError):
+        os.killpg(run.pid, signal.SIGKILL)
+
+
+def get_stuck_in_writing(run):
+    """While the first process stands still, the others have nobody who takes what they have done."""
+    run.send_signal(signal.SIGSTOP)
+    time.sleep(3)
+
+
+@pytest.mark.parametrize(
+    ("number", "to_all", "writing", "status"),
+    [
+        (signal.SIGTERM, True, False, 143),
+        (signal.SIGTERM, True, True, 143),
+        (signal.SIGINT, True, False, 130),
+        (signal.SIGKILL, False, False, -signal.SIGKILL),
+    ],
+)
+def test_a_signal_ends_all_processes_without_a_traceback_and_leaves_no_output(
+    tmp_path, long_run, number, to_all, writing, status
+):
     if writing:
-        run.send_signal(signal.SIGCONT)
-    said, _ = run.communicate(timeout=60)  # every process of the run has the pipe open until it ends
-    assert run.returncode == status
+        get_stuck_in_writing(long_run)
+    (os.killpg if to_all else os.kill)(long_run.pid, number)
+    if writing:
+        long_run.send_signal(signal.SIGCONT)
+    said, _ = long_run.communicate(timeout=60)  # every process of the run has the pipe open until it ends
+    assert long_run.returncode == status
     assert "Traceback" not in said
     assert number == signal.SIGKILL or not list(tmp_path.glob("out/*")) + list(tmp_path.glob("out/.*"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the processes of a process are listed in Linux only")
+@pytest.mark.parametrize("writing", [False, True])
+def test_a_killed_process_is_an_error_of_one_line(tmp_path, long_run, writing):
+    if writing:
+        get_stuck_in_writing(long_run)
+    children = Path(f"/proc/{long_run.pid}/task/{long_run.pid}/children").read_text().split()
+    os.kill(int(children[-1]), signal.SIGKILL)
+    long_run.send_signal(signal.SIGCONT)
+    said, _ = long_run.communicate(timeout=60)
+    assert long_run.returncode == 1
+    errors = re.findall("^(?!nplm tokenize-corpus).+", said, re.M)
+    assert len(errors) == 1
+    assert errors[0].startswith("nplm: error: a process that tokenises was ended from outside")
+    assert not list(tmp_path.glob("out/*")) + list(tmp_path.glob("out/.*"))
 
 
 def test_a_file_of_which_cleaning_leaves_nothing_is_refused(tmp_path):
