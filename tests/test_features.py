@@ -60,6 +60,13 @@ def test_frequent_words_leave_symbols_out():
     assert frequent_words(VOCABULARY, 99).tolist() == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.parametrize("words", [0, 1, 2, 3])
+def test_few_words_have_a_place_each(words):
+    points = plane(np.random.default_rng(1).normal(size=(words, 5)).astype(np.float32), 0)
+    assert points.shape == (words, 2)
+    assert np.isfinite(points).all()
+
+
 def test_two_features_are_the_plane_and_more_are_mapped_with_neighbours_together():
     np.testing.assert_array_equal(plane(C, 0), C)
     generator = np.random.default_rng(0)

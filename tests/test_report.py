@@ -236,6 +236,8 @@ def test_perplexity_of_what_is_not_run_is_an_error(paper):
         ("3,500", '3,"1,000"', "line 8: c is '1,000'"),
         ("yes,no", "Yes,no", "line 2: direct is 'Yes'; give yes or no"),
         ("kn4,", "kn3,", "line 7: a second row of 'kn3'"),
+        (",mlp,", ",MLP,", "line 2: model is 'MLP'; write 'mlp'"),
+        ("NET,5", "NET|1,5", r"line 2: row is 'NET\|1'; give a name without any of"),
     ],
 )
 def test_paper_cell_that_its_column_cannot_hold_is_named_with_its_line(tmp_path, old, new, message):

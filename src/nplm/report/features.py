@@ -77,10 +77,13 @@ def nearest_neighbours(
 def plane(C: np.ndarray, seed: int) -> np.ndarray:
     """The rows of C [N, m] as points [N, 2]: as they are when m = 2, else by t-SNE (van der Maaten & Hinton 2008).
 
-    t-SNE keeps neighbours (by cosine) together; distances between far points on it mean nothing.
+    t-SNE keeps neighbours (by cosine) together; distances between far points on it mean nothing. One row has no
+    neighbour: it is at the origin.
     """
     if C.shape[1] == 2:
         return C.astype(np.float64)
+    if len(C) < 2:
+        return np.zeros((len(C), 2))
     from sklearn.manifold import TSNE
 
     perplexity = min(30.0, (len(C) - 1) / 3)
