@@ -1,7 +1,7 @@
-"""A device of its own that computes on the processor, so that what runs on a GPU can be tested without one.
+"""A device of its own that computes on the processor, so that where a training puts its tensors can be tested.
 
-Its tensors are not the processor's: while `OnTwoDevices` is active, an operation that takes tensors of both is refused
-as torch refuses it, but for copies and for numbers (tensors of no dimension) of the processor that it only reads.
+While `OnTwoDevices` is active, an operation that takes tensors of both devices is refused, as CUDA refuses it, but for
+copies, the indices of an indexing, and numbers (tensors of no dimension) that an elementwise operation only reads.
 """
 
 import torch
@@ -11,6 +11,8 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 
 _setup_privateuseone_for_python_backend()
 
+aten = torch.ops.aten
+INDEXINGS = (aten.index.Tensor, aten.index_put_.default, aten._index_put_impl_.default)
 SECOND_DEVICE = "privateuseone"  # torch's name of the device that it leaves to others
 
 
@@ -26,6 +28,9 @@ class SecondDeviceTensor(torch.Tensor):
 
     def tolist(self) -> list:  # which torch has not for subclasses
         return self.values.tolist()
+
+    def share_memory_(self) -> "SecondDeviceTensor":  # nothing to do, as for CUDA
+        return self
 
     @classmethod
     def __torch_dispatch__(cls, operation, types, args=(), kwargs=None):
@@ -48,15 +53,14 @@ class OnTwoDevices(TorchDispatchMode):
         kwargs = dict(kwargs or {})
         tensors = [each for each in tree_iter((args, kwargs)) if isinstance(each, torch.Tensor)]
         second = [tensor for tensor in tensors if isinstance(tensor, SecondDeviceTensor)]
-        copy_into = operation is torch.ops.aten.copy_.default
-        if not copy_into and operation is not torch.ops.aten._to_copy.default:
-            written = ids_of_written(operation, args, kwargs)
-            first = [
-                tensor
-                for tensor in tensors
-                if not isinstance(tensor, SecondDeviceTensor) and (tensor.dim() or id(tensor) in written)
-            ]
-            if second and first:
+        copy_into = operation is aten.copy_.default
+        if not copy_into and operation is not aten._to_copy.default:
+            allowed = {id(tensor) for tensor in tree_iter(args[1])} if operation in INDEXINGS else set()
+            if torch.Tag.pointwise in operation.tags:
+                written = ids_of_written(operation, args, kwargs)
+                allowed |= {id(tensor) for tensor in tensors if not tensor.dim()} - written
+            first = [tensor for tensor in tensors if not isinstance(tensor, SecondDeviceTensor)]
+            if second and any(id(tensor) not in allowed for tensor in first):
                 raise RuntimeError(f"{operation} was given tensors of two devices")
         self.operations += bool(second)
 

@@ -82,7 +82,6 @@ def test_every_configuration_that_ships_is_accepted(config, path):
         ("experiments.brown.models._net", {"kind": "nplm"}, "models: '_net' does not match"),
         ("experiments.brown.mixtures.m", {"components": ["kn5", "kn5"], "weights": "fixed"}, "non-unique elements"),
         ("experiments.brown.table.name", "claims", r"table\.name: 'claims' should not be valid under .*'corpus'"),
-        ("experiments.brown.table.corpora", {"ours": "a|b", "paper": "Brown"}, r"corpora\.ours: 'a\|b' does not match"),
         ("experiments.brown.mixtures.kn3", {"components": ["kn5", "kn4"], "weights": "fixed"}, "a model has this name"),
         ("experiments.brown.mixtures.m", {"components": ["kn5", "kn9"], "weights": "fixed"}, "component 'kn9'"),
         ("experiments.brown.exclude", ["MLP11"], r"brown\.exclude: there is no model or mixture 'MLP11'"),

@@ -6,8 +6,10 @@ import torch
 from second_device import SECOND_DEVICE, OnTwoDevices
 
 from nplm.neural import kernels
-from nplm.neural.network import Shape
+from nplm.neural.network import Shape, initial_parameters
+from nplm.neural.output_parallel import OutputParallel
 from nplm.neural.ranks import SingleRank
+from nplm.neural.shared_memory import SharedMemoryTraining
 from nplm.neural.train import Interrupted, Settings, Training
 from nplm.streams import Split
 
@@ -17,6 +19,7 @@ SHAPES = {
     "hidden only": Shape(V, 3, 6, 2, False),
     "no hidden layer": Shape(V, 5, 0, 4, True),
 }
+EXAMPLES = 16 * 8
 SECONDS = {"tokens_per_second", "peak_memory_mb"}
 
 
@@ -35,14 +38,14 @@ class Interruption:
             self.act = None
 
 
-def training(device: str, shape: Shape, precision: str, folder, monitor) -> Training:
-    stream = np.random.default_rng(1).integers(0, V, 16 * 8 + 300).astype(np.uint8)
+def training(device: str, shape: Shape, precision: str, folder, monitor, kind=Training, **options) -> Training:
+    stream = np.random.default_rng(1).integers(0, V, EXAMPLES + 300).astype(np.uint8)
     train, valid = (
         Split(name, tokens, np.zeros(0, np.uint8), "hash", V)
         for name, tokens in (("train", stream[300:]), ("valid", stream[:300]))
     )
     settings = Settings(shape, 1, 0.05, 1e-8, 1e-4, 8, precision, device)
-    return Training(settings, train, valid, SingleRank(), 1, folder, monitor)
+    return kind(settings, train, valid, SingleRank(), 1, folder, monitor, **options)
 
 
 def history_and_best(training: Training) -> tuple[list[dict], dict]:
@@ -59,7 +62,7 @@ def history_and_best(training: Training) -> tuple[list[dict], dict]:
 def test_a_second_device_trains_as_the_processor_does(tmp_path, monkeypatch, shape, precision):
     """To the same bits, where both take the passes of plain torch; interrupted and continued on the second device."""
     monkeypatch.setattr(kernels, "compiled", lambda: None)
-    monkeypatch.setattr("nplm.neural.train.CONTROL_INTERVAL", 8)  # of the 16 updates of an epoch
+    monkeypatch.setattr("nplm.neural.train.CONTROL_INTERVAL", 4)  # of the 16 updates of an epoch
     on_processor = training("cpu", shape, precision, tmp_path, Interruption())
     on_processor.run(2, 0)
 
@@ -71,7 +74,7 @@ def test_a_second_device_trains_as_the_processor_does(tmp_path, monkeypatch, sha
         with pytest.raises(Interrupted):
             interrupted.run(2, 0)
         continued = training(SECOND_DEVICE, shape, precision, tmp_path, monitor)
-        assert continued.progress.position > 0
+        assert 0 < continued.progress.position < EXAMPLES
         network = continued.run(2, 0)
     assert devices.operations > 1000
 
@@ -83,6 +86,33 @@ def test_a_second_device_trains_as_the_processor_does(tmp_path, monkeypatch, sha
         assert torch.equal(tensor, expected_best[name])
 
 
+def test_a_training_on_shared_memory_of_one_process_runs_on_a_second_device(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernels, "compiled", lambda: None)
+    arguments = (SHAPES["direct"], "float32", tmp_path, Interruption(), SharedMemoryTraining)
+    on_processor = training("cpu", *arguments, processes=1)
+    on_processor.run(2, 0)
+    with OnTwoDevices():
+        on_second = training(SECOND_DEVICE, *arguments, processes=1)
+        on_second.run(2, 0)
+    (history, best), (expected_history, expected_best) = map(history_and_best, (on_second, on_processor))
+    assert history == expected_history
+    assert all(torch.equal(tensor, expected_best[name]) for name, tensor in best.items())
+
+
+def test_logits_beyond_float32_are_taken_anew_on_a_second_device(monkeypatch):
+    monkeypatch.setattr(kernels, "compiled", lambda: None)
+    shape = SHAPES["direct"]
+    parameters = initial_parameters(shape, 1)
+    parameters.output *= 1e5
+    contexts, words = torch.arange(12).view(4, 3), torch.arange(4)
+    expected = OutputParallel(shape, parameters, SingleRank(), "float32", 4).forward(contexts, words)
+    assert expected.min() < -100
+    with OnTwoDevices():
+        network = OutputParallel(shape, parameters, SingleRank(), "float32", 4, SECOND_DEVICE)
+        found = network.forward(contexts.to(SECOND_DEVICE), words.to(SECOND_DEVICE)).cpu()
+    assert torch.equal(found, expected)
+
+
 def test_tensors_of_two_devices_are_refused():
     """What the test above rests on."""
     with OnTwoDevices():
@@ -91,5 +121,8 @@ def test_tensors_of_two_devices_are_refused():
             there + torch.ones(3)
         with pytest.raises(RuntimeError, match="two devices"):
             torch.zeros(()).add_(there.sum())
+        with pytest.raises(RuntimeError, match="two devices"):
+            torch.stack([there.sum(), torch.zeros(())])
         assert (there + torch.tensor(1.0)).tolist() == [2, 2, 2]
+        assert there[torch.tensor([0, 2])].tolist() == [1, 1]
         assert there.cpu().device.type == "cpu"

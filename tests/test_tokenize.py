@@ -1,10 +1,14 @@
+import errno
 import json
+import multiprocessing
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nplm.corpus import text as text_module
-from nplm.corpus.tokenize import split_brown, split_raw, tokenize
+from nplm.corpus.documents import End, Passage
+from nplm.corpus.tokenize import _in_order, split_brown, split_raw, tokenize
 from nplm.corpus.vocabulary import read_tokens
 from nplm.errors import InputError
 
@@ -216,7 +221,7 @@ def long_run(tmp_path):
     """The command at work in three processes, its first output written; what is left of it ends with the test."""
     (tmp_path / "a.txt").write_text("Don't stop, word.\n" * 2_000_000)
     arguments = ["--source", "text", "--input", "a.txt", "--output", "out/tokens.txt", "--processes", "2"]
-    run = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "nplm", "tokenize-corpus", *arguments, "--tokenizer", "raw"],
         cwd=tmp_path,
         start_new_session=True,
@@ -225,26 +230,58 @@ def long_run(tmp_path):
         text=True,
         # Where the tests themselves run in the background, Ctrl-C is ignored, and would be there too.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    while not any(file.stat().st_size for file in tmp_path.glob("out/.*")):
-        assert run.poll() is None, run.stdout.read()
+    ) as run:
+        try:
+            wait_for(lambda: run.poll() is not None or something_written(tmp_path / "out"))
+            assert run.poll() is None, run.stdout.read()
+            yield run
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(run.pid, signal.SIGKILL)
+
+
+def wait_for(condition) -> None:
+    deadline = time.monotonic() + 100
+    while not condition():
+        assert time.monotonic() < deadline
         time.sleep(0.05)
-    yield run
-    with suppress(ProcessLookupError):
-        os.killpg(run.pid, signal.SIGKILL)
 
 
-def get_stuck_in_writing(run):
+def something_written(folder: Path) -> bool:
+    with suppress(FileNotFoundError):  # a file that is there and gone, by which the command tries to write
+        return any(file.stat().st_size for file in folder.glob(".*"))
+    return False
+
+
+def children(run) -> list[str]:
+    """The processes that a run has started, in their order."""
+    return Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+
+
+def get_stuck_in_writing(run) -> None:
     """While the first process stands still, the others have nobody who takes what they have done."""
+
+    def all_sleep() -> bool:
+        return all(
+            Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] == "S" for child in children(run)
+        )
+
     run.send_signal(signal.SIGSTOP)
-    time.sleep(3)
+    for _ in range(5):  # not only for a moment
+        wait_for(all_sleep)
+        time.sleep(0.1)
+
+
+lists_children = pytest.mark.skipif(
+    not Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists(), reason="the system lists no children"
+)
 
 
 @pytest.mark.parametrize(
     ("number", "to_all", "writing", "status"),
     [
         (signal.SIGTERM, True, False, 143),
-        (signal.SIGTERM, True, True, 143),
+        pytest.param(signal.SIGTERM, True, True, 143, marks=lists_children),
         (signal.SIGINT, True, False, 130),
         (signal.SIGKILL, False, False, -signal.SIGKILL),
     ],
@@ -263,20 +300,57 @@ def test_a_signal_ends_all_processes_without_a_traceback_and_leaves_no_output(
     assert number == signal.SIGKILL or not list(tmp_path.glob("out/*")) + list(tmp_path.glob("out/.*"))
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the processes of a process are listed in Linux only")
+@lists_children
 @pytest.mark.parametrize("writing", [False, True])
 def test_a_killed_process_is_an_error_of_one_line(tmp_path, long_run, writing):
     if writing:
         get_stuck_in_writing(long_run)
-    children = Path(f"/proc/{long_run.pid}/task/{long_run.pid}/children").read_text().split()
-    os.kill(int(children[-1]), signal.SIGKILL)
+    os.kill(int(children(long_run)[-1]), signal.SIGKILL)
     long_run.send_signal(signal.SIGCONT)
     said, _ = long_run.communicate(timeout=60)
     assert long_run.returncode == 1
     errors = re.findall("^(?!nplm tokenize-corpus).+", said, re.M)
     assert len(errors) == 1
-    assert errors[0].startswith("nplm: error: a process that tokenises was ended from outside")
+    assert errors[0].startswith("nplm: error: a process that tokenises ended by SIGKILL")
     assert not list(tmp_path.glob("out/*")) + list(tmp_path.glob("out/.*"))
+
+
+def fail_in_other_processes(texts):
+    raise ZeroDivisionError("of the work")
+
+
+def test_what_fails_in_another_process_is_raised_here_with_its_traceback(monkeypatch):
+    """By a script too, which does not end the interpreter, and keeps what was raised."""
+    passages = [[(Path("a"), Passage(1, "words", End.DOCUMENT))] for _ in range(5)]
+    with pytest.raises(ZeroDivisionError) as raised:
+        list(_in_order(iter(passages), fail_in_other_processes, 2, Counter()))
+    assert "in fail_in_other_processes" in raised.value.__notes__[0]
+    assert not multiprocessing.active_children()
+
+
+def test_processes_that_cannot_be_started_are_an_error_and_leave_none(tmp_path, monkeypatch):
+    monkeypatch.setattr("nplm.corpus.tokenize.BLOCK", 500)
+    (tmp_path / "a.txt").write_text("a b c\n" * 1000)
+    started = []
+
+    def start(process, start=multiprocessing.context.SpawnProcess.start):
+        if started:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        start(process)
+        started.append(process)
+
+    monkeypatch.setattr(multiprocessing.context.SpawnProcess, "start", start)
+    with pytest.raises(InputError, match="cannot start 3 processes to tokenise: Too many open files; lower --proc"):
+        tokenize([tmp_path / "a.txt"], tmp_path / "tokens.txt", processes=3)
+    assert started[0].exitcode == -signal.SIGKILL
+
+
+def test_it_works_in_a_thread_and_with_more_processes_than_there_is_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("nplm.corpus.tokenize.BLOCK", 500)
+    (tmp_path / "a.txt").write_text("a b c\n" * 300)
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(tokenize, [tmp_path / "a.txt"], tmp_path / "tokens.txt", processes=9).result()
+    assert (tmp_path / "tokens.txt").read_text() == "a b c\n" * 300 + "\n"
 
 
 def test_a_file_of_which_cleaning_leaves_nothing_is_refused(tmp_path):

@@ -5,13 +5,15 @@ import re
 import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, cycle, islice
-from multiprocessing import get_context
+from itertools import chain, islice
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from traceback import format_exception
 
 import regex
 
@@ -177,7 +179,8 @@ def _not_none(file: Path, passages: Iterator[Passage]) -> Iterator[Passage]:
 
 Placed = tuple[Path, Passage]
 Work = Callable[[list[str]], tuple[list[list[str]], Counter[str]]]
-Answer = tuple[list[list[str]], Counter[str]] | BadText | MemoryError
+Answer = tuple[list[list[str]], Counter[str]] | Exception
+Other = tuple[BaseProcess, Connection]
 
 
 def _batches(passages: Iterable[Placed]) -> Iterator[list[Placed]]:
@@ -216,31 +219,32 @@ def _in_order(
 ) -> Iterator[tuple[Path, Passage, list[str]]]:
     """(file, passage, its sentences) in the order of the batches, worked on in several processes if there are several.
 
-    Only a few batches are read ahead. What the work changed is added to `changes`.
+    Only a batch for each process is read ahead. What the work changed is added to `changes`.
     """
-    start = list(islice(batches, 2))
+    start = list(islice(batches, processes))
     batches = chain(start, batches)
-    if processes == 1 or len(start) < 2:
+    if len(start) < 2:
         answers = ((batch, _answer(work, [passage.text for _, passage in batch])) for batch in batches)
     else:
-        answers = _answers_of_processes(work, batches, processes)
-    for batch, answer in answers:
-        if isinstance(answer, MemoryError):
-            raise answer
-        if isinstance(answer, BadText):
-            number, what = answer.args
-            file, passage = batch[number]
-            raise InputError(f"{file}:{passage.line}: {what}")
-        sentences, changed = answer
-        changes.update(changed)
-        for (file, passage), lines in zip(batch, sentences, strict=True):
-            yield file, passage, lines
+        answers = _answers_of_processes(work, batches, len(start))
+    with closing(answers):  # also where an exception that somebody keeps holds this frame
+        for batch, answer in answers:
+            if isinstance(answer, BadText):
+                number, what = answer.args
+                file, passage = batch[number]
+                raise InputError(f"{file}:{passage.line}: {what}")
+            if isinstance(answer, Exception):
+                raise answer
+            sentences, changed = answer
+            changes.update(changed)
+            for (file, passage), lines in zip(batch, sentences, strict=True):
+                yield file, passage, lines
 
 
 def _answer(work: Work, texts: list[str]) -> Answer:
     try:
         return work(texts)
-    except (BadText, MemoryError) as error:
+    except Exception as error:
         return error
 
 
@@ -252,55 +256,81 @@ def _answers_of_processes(
     Each has a pipe of its own, not a queue for all: one that is killed while it writes into a queue leaves the reader
     waiting for the rest for ever, where the end of a pipe is seen.
     """
-    waiting: deque[tuple[list[Placed], Connection]] = deque()
-    with _other_processes(work, processes) as connections:
-        for batch, connection in zip(batches, cycle(connections), strict=False):
-            answered = [(waiting.popleft()[0], _received(connection))] if len(waiting) == processes else []
+    waiting: deque[tuple[list[Placed], Other]] = deque()
+    with _other_processes(work, processes) as others:
+        for batch in batches:
+            if len(waiting) < processes:
+                other, answered = others[len(waiting)], []
+            else:
+                before, other = waiting.popleft()
+                answered = [(before, _received(other))]
             with suppress(OSError):  # of a process that has ended, which `_received` finds
-                connection.send([passage.text for _, passage in batch])
-            waiting.append((batch, connection))
+                other[1].send([passage.text for _, passage in batch])
+            waiting.append((batch, other))
             yield from answered  # while the process works on the next batch
-        for batch, connection in waiting:
-            yield batch, _received(connection)
+        for batch, other in waiting:
+            yield batch, _received(other)
 
 
-def _received(connection: Connection) -> Answer:
+def _received(other: Other) -> Answer:
+    process, connection = other
     try:
         return connection.recv()
     except (EOFError, OSError):
+        process.join()
+        status = process.exitcode
+        how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
         raise InputError(
-            "a process that tokenises was ended from outside, most likely for lack of memory; lower --processes"
+            f"a process that tokenises ended {how}; if it was for lack of memory, lower --processes"
         ) from None
 
 
 @contextmanager
-def _other_processes(work: Work, processes: int) -> Iterator[list[Connection]]:
-    """A connection to each of the processes, which end with the context, or with this process, even a killed one.
+def _other_processes(work: Work, number: int) -> Iterator[list[Other]]:
+    """Processes that work, each with a connection to it.
 
-    Signals that stop the work may reach the whole group of processes; this one heeds them for all.
+    They end with the context, or after their batch with this process, even a killed one. Signals that stop the work may
+    reach the whole group of processes; this one heeds them for all. Raises InputError where they cannot be started.
     """
     context = get_context("spawn")
-    pipes = [context.Pipe() for _ in range(processes)]
-    others = [context.Process(target=_serve, args=(work, end), daemon=True) for _, end in pipes]
-    heeded = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    others: list[Other] = []
     try:
-        for process in others:
-            process.start()  # it inherits what is ignored
+        try:
+            with _signals_blocked():  # in the processes for ever
+                for _ in range(number):
+                    connection, end = context.Pipe()
+                    process = context.Process(target=_serve, args=(work, end), daemon=True)
+                    process.start()
+                    others.append((process, connection))
+                    end.close()  # so that nobody holds it once the process has ended
+        except OSError as error:
+            raise InputError(
+                f"cannot start {number} processes to tokenise: {error.strerror}; lower --processes"
+            ) from None
+        yield others
     finally:
-        for number, handler in heeded.items():
-            signal.signal(number, handler)
-    for _, end in pipes:
-        end.close()  # so that nobody holds it once the process has ended
-    try:
-        yield [connection for connection, _ in pipes]
-    finally:
-        for process in others:
+        for process, connection in others:
             process.kill()
             process.join()
+            connection.close()
+
+
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Signals that would stop this thread arrive after the context."""
+    resource_tracker.ensure_running()  # which would unblock them
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _serve(work: Work, connection: Connection) -> None:
     """In another process: answer every batch, until the first process closes the connection or ends."""
-    with suppress(EOFError, ConnectionError):
+    with suppress(EOFError, OSError):
         while True:
-            connection.send(_answer(work, connection.recv()))
+            answer = _answer(work, connection.recv())
+            if isinstance(answer, Exception):
+                answer.add_note("".join(format_exception(answer)))  # its traceback is not sent with it
+            connection.send(answer)

@@ -12,7 +12,7 @@ from nplm.errors import InputError
 
 
 class Ranks(Protocol):
-    """What the training needs of its processes. Names that end in _ work in place, on contiguous CPU tensors."""
+    """What the training needs of its processes. Methods that end in _ work in place; several ranks need CPU tensors."""
 
     rank: int
     size: int

@@ -18,7 +18,7 @@ from nplm.errors import InputError
 from nplm.files import read_csv, read_text
 from nplm.report.configuration import streams_of
 from nplm.report.history import Epochs, chosen_epoch
-from nplm.report.markdown import bullets, markdown_table, write_csv_and_markdown
+from nplm.report.markdown import bullets, escape, markdown_table, write_csv_and_markdown
 from nplm.report.table import COLUMNS as TABLE_COLUMNS
 from nplm.report.table import NOT_RUN, Row, corpora, lowest_on_validation, whose
 from nplm.significance import Comparisons, Interval
@@ -337,7 +337,7 @@ def claims_markdown(ledger: Sequence[Row]) -> str:
         ]
         for row in ledger
     ]
-    paper = whose(ledger)["paper_"]
+    paper = escape(whose(ledger)["paper_"])
     header = ["part", "verdict", "the paper says", "ours (interval)", paper, "holds if", "quantity", "computed from"]
     notes = [
         "Verdicts are computed from the tables, never typed; boundaries are stated with the claims.",
@@ -361,8 +361,9 @@ def claims_markdown(ledger: Sequence[Row]) -> str:
 
 def _stand_in_note(ledger: Sequence[Row]) -> str:
     """What a verdict means where ours is computed on another corpus than the paper's."""
-    if not (names := corpora(ledger)):
+    if not corpora(ledger):
         return ""
+    names = list(map(escape, corpora(ledger)))
     return (
         f"**The paper's claims and numbers are of {names[1]}; ours are of {names[0]}, which stands in for it.** A "
         f"verdict here says whether a relation carries over to {names[0]}. It neither confirms nor refutes what the "

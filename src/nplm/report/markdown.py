@@ -17,12 +17,12 @@ def write_csv_and_markdown(
     """Write rows to `path`.csv, and under a title to `path`.md as `markdown` shows them, every cell being text."""
     write_csv(f"{path}.csv", rows, columns)
     text = markdown([{column: str(cell) for column, cell in row.items()} for row in rows])
-    write_text(f"{path}.md", f"# {title}\n\n{text}")
+    write_text(f"{path}.md", f"# {escape(title)}\n\n{text}")
 
 
 def escape(text: str) -> str:
-    """Text in which Markdown sees nothing but text; the bar is left to `markdown_table`."""
-    return re.sub(r"[\\`*<&\[\]~]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
+    """Text, on one line, in which Markdown sees nothing but text; the bar is left to `markdown_table`."""
+    return re.sub(r"[\\`*<\[\]~]|&(?=#?\w+;)|(?<!\w)_|_(?!\w)", r"\\\g<0>", " ".join(text.split()))
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from nplm.files import read_text
-from nplm.report.markdown import markdown_table
+from nplm.report.markdown import escape, markdown_table
 from nplm.report.table import GROUPS, NOT_RUN, Row, baseline_row, best_on_validation, has_paper, row_label, whose
 from nplm.report.table_formats import shown
 from nplm.significance import Comparisons
@@ -21,7 +21,7 @@ too: `nplm --help` lists them.
 
 def page(title: str, sections: dict[str, str]) -> str:
     """Markdown of a page with one section per (heading, text); empty sections are left out."""
-    parts = [f"# {title}\n", *(f"## {heading}\n\n{text}" for heading, text in sections.items() if text)]
+    parts = [f"# {escape(title)}\n", *(f"## {escape(heading)}\n\n{text}" for heading, text in sections.items() if text)]
     return "\n".join(parts)
 
 
@@ -78,7 +78,7 @@ def summary_markdown(
     """
     baseline = baseline_row(experiment, [*table, *extra])
     columns = {
-        whose(table)["paper_"]: _comparison(baseline, table, "paper_"),
+        escape(whose(table)["paper_"]): _comparison(baseline, table, "paper_"),
         "ours, the paper's rows": _comparison(baseline, table, "", comparisons),
         "ours, all rows": _comparison(baseline, [*table, *extra], "", comparisons),
     }
@@ -117,10 +117,10 @@ def _comparison(
     mixture, n_gram = (best_on_validation(rows, group, of) for group in GROUPS)
     cells = {}
     for group, row in zip(GROUPS, (mixture, n_gram), strict=True):
-        cells[f"best {group}"] = row_label(row, rows) if row else NOT_RUN
+        cells[f"best {group}"] = escape(row_label(row, rows)) if row else NOT_RUN
         cells[f"best {group}, valid"] = _perplexity(row, f"{of}valid_ppl")
         cells[f"best {group}, test"] = _perplexity(row, f"{of}test_ppl")
-    cells["baseline"] = baseline["row"] if baseline else NOT_RUN
+    cells["baseline"] = escape(baseline["row"]) if baseline else NOT_RUN
     cells["baseline, test"] = _perplexity(baseline, f"{of}test_ppl")
     cells["best n-gram above best network mixture, test"] = _above(n_gram, mixture, f"{of}test_ppl", intervals)
     cells["baseline above best network mixture, test"] = _above(baseline, mixture, f"{of}test_ppl", intervals)

@@ -48,9 +48,6 @@ COLUMNS = (
 NETWORK_MIXTURE, N_GRAM = GROUPS = ("network mixture", "n-gram")
 """The groups that the paper compares, each by its best row on validation (its abstract and section 4.2)."""
 
-NOT_IN_NAMES = r"\`*<>[]~|"
-"""What Markdown takes for more than text."""
-
 Row = dict[str, str]
 
 
@@ -58,8 +55,8 @@ def read_paper(path: str | Path) -> list[Row]:
     """The rows of the paper's table (columns `PAPER_COLUMNS`).
 
     Raises InputError for a second row of one model and for a cell that is not what its column holds: perplexities are
-    1 or more, the shape is of whole numbers, `direct` and `mix` are yes or no; each may be empty. A row's name has no
-    character of `NOT_IN_NAMES`, and a model no capitals: by `mlp` networks are told from the rest.
+    1 or more, the shape is of whole numbers, `direct` and `mix` are yes or no; each may be empty. A model
+    has no capitals: by `mlp` networks are told from the rest.
     """
     rows = read_csv(path, PAPER_COLUMNS)
     seen: set[str] = set()
@@ -73,8 +70,6 @@ def read_paper(path: str | Path) -> list[Row]:
         for column in ("direct", "mix"):
             if (cell := row[column]) not in ("", "yes", "no"):
                 raise InputError(f"{path}, line {number}: {column} is '{cell}'; give yes or no, or leave it empty")
-        if set(cell := row["row"]) & set(NOT_IN_NAMES):
-            raise InputError(f"{path}, line {number}: row is '{cell}'; give a name without any of {NOT_IN_NAMES}")
         if (cell := row["model"]) != cell.lower():
             raise InputError(f"{path}, line {number}: model is '{cell}'; write '{cell.lower()}'")
         if (name := row["scores"]) in seen:

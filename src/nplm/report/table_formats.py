@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from nplm.files import write_csv, write_text
-from nplm.report.latex import escape, latex_table
-from nplm.report.markdown import bullets, markdown_table
+from nplm.report import latex
+from nplm.report.latex import latex_table
+from nplm.report.markdown import bullets, escape, markdown_table
 from nplm.report.table import (
     COLUMNS,
     GROUPS,
@@ -35,7 +36,7 @@ def write_table(directory: str | Path, experiment: dict, table: list[Row]) -> No
     """Write the paper's rows with ours beside: NAME.csv, NAME.md and NAME.tex, with NAME from the configuration."""
     path = Path(directory) / experiment["table"]["name"]
     write_csv(f"{path}.csv", table, COLUMNS)
-    write_text(f"{path}.md", f"# {table_title(table)}\n\n{table_markdown(experiment, table)}")
+    write_text(f"{path}.md", f"# {escape(table_title(table))}\n\n{table_markdown(experiment, table)}")
     write_text(f"{path}.tex", table_latex(experiment, table))
 
 
@@ -57,9 +58,9 @@ def table_title(table: list[Row]) -> str:
 
 def stand_in_note(rows: Sequence[Row]) -> str:
     """That our corpus only stands in for the paper's, if it does."""
-    names = corpora(rows)
-    if not names:
+    if not corpora(rows):
         return ""
+    names = list(map(escape, corpora(rows)))
     return (
         f"**The paper's numbers are of {names[1]}; ours are of {names[0]}, another corpus that stands in for it.** No "
         "perplexity here repeats one of the paper's. Relations between rows (ratios) show what carries over.\n"
@@ -70,13 +71,13 @@ def table_markdown(experiment: dict, table: list[Row]) -> str:
     """The paper's rows with ours beside, and how to read them."""
     columns = _filled(MODEL | {"differs": "differs"} | OURS | PAPER, table)
     names = whose(table)
-    header = [f"{names['paper_']}: {title}" if column in PAPER else title for column, title in columns.items()]
+    header = [f"{escape(names['paper_'])}: {title}" if column in PAPER else title for column, title in columns.items()]
     notes = [
         "Perplexity is exp(−mean ln P) over all tokens of the split.",
         *_reading_notes(experiment, table),
         *(COMPARISON_NOTES if has_paper(table) and not corpora(table) else ()),
         *(
-            f"Bold, {names[of]}: {row_label(row, table)}, the best {group} on validation."
+            f"Bold, {escape(names[of])}: {escape(row_label(row, table))}, the best {group} on validation."
             for of in names
             for group in GROUPS
             if (row := best_on_validation(table, group, of))
@@ -118,17 +119,17 @@ def table_latex(experiment: dict, table: list[Row]) -> str:
         "Bold: the best network mixture and the best n-gram on validation."
     )
     return latex_table(
-        [(escape(title), width) for title, width in groups if width],
-        list(map(escape, columns.values())),
-        _lines(table, columns, escape, r"\textbf{{{}}}"),
-        escape(caption),
+        [(latex.escape(title), width) for title, width in groups if width],
+        list(map(latex.escape, columns.values())),
+        _lines(table, columns, latex.escape, r"\textbf{{{}}}"),
+        latex.escape(caption),
         label=f"tab:{experiment['table']['name']}",
     )
 
 
 def _reading_notes(experiment: dict, rows: Sequence[Row]) -> list[str]:
     """How to read the columns that the rows fill."""
-    notes = [f"{_ratio_note(experiment, rows)}."]
+    notes = [f"{escape(_ratio_note(experiment, rows))}."]
     if any(row["ratio_low"] for row in rows):
         notes.append("95 % of ratio: its interval by a paired block bootstrap on the test split.")
     if any(row["test_ppl_sd"] for row in rows):
@@ -161,7 +162,7 @@ def shown(row: Row, column: str) -> str:
 
 
 def _lines(
-    rows: Sequence[Row], columns: Iterable[str], escaped: Callable[[str], str] = str, bold: str = "**{}**"
+    rows: Sequence[Row], columns: Iterable[str], escaped: Callable[[str], str] = escape, bold: str = "**{}**"
 ) -> list[list[str]]:
     """The cells for the reader, with the best of each group marked: ours by our validation, the paper's by its."""
     paper_best = _paper_best(rows)
@@ -192,5 +193,5 @@ def _not_run(rows: Sequence[Row]) -> list[str]:
     missing = [row["row"] for row in rows if row["test_ppl"] == NOT_RUN]
     if not missing:
         return []
-    names = ", ".join(dict.fromkeys(missing))
+    names = ", ".join(map(escape, dict.fromkeys(missing)))
     return [f"{len(missing)} of {len(rows)} rows were not run, as the configuration lacks or excludes them: {names}."]
