@@ -30,7 +30,7 @@ run: setup ## The quick experiment on the Brown corpus: every n-gram, one networ
 	@cat reports/quick/table1.md
 	@echo "The whole report, to open in a browser: $(CURDIR)/reports/quick/index.html"
 
-full: setup ## The full experiment of config.yaml: every row of the paper's table (hours)
+full: setup ## The full experiment of config.yaml: every row of the paper's table (an hour or more)
 	snakemake --cores $(CORES)
 
 test: setup ## Style checks, then the whole test suite
