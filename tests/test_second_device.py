@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 from second_device import SECOND_DEVICE, OnTwoDevices
+from test_output_parallel import SHAPES, V
+from test_train import Interference
 
 from nplm.neural import kernels
 from nplm.neural.network import Shape, initial_parameters
@@ -13,29 +15,8 @@ from nplm.neural.shared_memory import SharedMemoryTraining
 from nplm.neural.train import Interrupted, Settings, Training
 from nplm.streams import Split
 
-V = 23
-SHAPES = {
-    "direct": Shape(V, 4, 5, 3, True),
-    "hidden only": Shape(V, 3, 6, 2, False),
-    "no hidden layer": Shape(V, 5, 0, 4, True),
-}
 EXAMPLES = 16 * 8
 SECONDS = {"tokens_per_second", "peak_memory_mb"}
-
-
-class Interruption:
-    """A monitor; it calls `act` once, in the middle of the second epoch."""
-
-    def __init__(self) -> None:
-        self.act = None
-
-    def line(self, text) -> None:
-        pass
-
-    def examples(self, epoch, learned, total, train_perplexity) -> None:
-        if self.act and epoch == 2 and learned < total:
-            self.act()
-            self.act = None
 
 
 def training(device: str, shape: Shape, precision: str, folder, monitor, kind=Training, **options) -> Training:
@@ -63,14 +44,13 @@ def test_a_second_device_trains_as_the_processor_does(tmp_path, monkeypatch, sha
     """To the same bits, where both take the passes of plain torch; interrupted and continued on the second device."""
     monkeypatch.setattr(kernels, "compiled", lambda: None)
     monkeypatch.setattr("nplm.neural.train.CONTROL_INTERVAL", 4)  # of the 16 updates of an epoch
-    on_processor = training("cpu", shape, precision, tmp_path, Interruption())
+    on_processor = training("cpu", shape, precision, tmp_path, Interference(0, None))
     on_processor.run(2, 0)
 
-    monitor = Interruption()
+    monitor = Interference(2, lambda: setattr(interrupted, "_stop", True))
     with OnTwoDevices() as devices:
         interrupted = training(SECOND_DEVICE, shape, precision, tmp_path, monitor)
         assert interrupted.network.C.device.type == SECOND_DEVICE
-        monitor.act = lambda: setattr(interrupted, "_stop", True)
         with pytest.raises(Interrupted):
             interrupted.run(2, 0)
         continued = training(SECOND_DEVICE, shape, precision, tmp_path, monitor)
@@ -88,7 +68,7 @@ def test_a_second_device_trains_as_the_processor_does(tmp_path, monkeypatch, sha
 
 def test_a_training_on_shared_memory_of_one_process_runs_on_a_second_device(tmp_path, monkeypatch):
     monkeypatch.setattr(kernels, "compiled", lambda: None)
-    arguments = (SHAPES["direct"], "float32", tmp_path, Interruption(), SharedMemoryTraining)
+    arguments = (SHAPES["direct"], "float32", tmp_path, Interference(0, None), SharedMemoryTraining)
     on_processor = training("cpu", *arguments, processes=1)
     on_processor.run(2, 0)
     with OnTwoDevices():

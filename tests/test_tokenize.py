@@ -319,7 +319,7 @@ def fail_in_other_processes(texts):
     raise ZeroDivisionError("of the work")
 
 
-def test_what_fails_in_another_process_is_raised_here_with_its_traceback(monkeypatch):
+def test_what_fails_in_another_process_is_raised_here_with_its_traceback():
     """By a script too, which does not end the interpreter, and keeps what was raised."""
     passages = [[(Path("a"), Passage(1, "words", End.DOCUMENT))] for _ in range(5)]
     with pytest.raises(ZeroDivisionError) as raised:

@@ -2,16 +2,13 @@
 
 import gc
 import re
-import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from traceback import format_exception
 
@@ -24,6 +21,7 @@ from nplm.corpus.text import BLOCK, read_pieces
 from nplm.corpus.vocabulary import PARAGRAPH, SPECIAL_SYMBOLS, TEXT
 from nplm.errors import InputError
 from nplm.files import complete_file
+from nplm.processes import Other, how_ended, kill_others, signals_blocked, start_other
 
 MARKS = {"none": (), "paragraph": (PARAGRAPH,), "text+paragraph": (TEXT, PARAGRAPH)}
 """Value of the option `marks` -> the marks that enter the stream, each before the first token of its text, paragraph"""
@@ -180,7 +178,6 @@ def _not_none(file: Path, passages: Iterator[Passage]) -> Iterator[Passage]:
 Placed = tuple[Path, Passage]
 Work = Callable[[list[str]], tuple[list[list[str]], Counter[str]]]
 Answer = tuple[list[list[str]], Counter[str]] | Exception
-Other = tuple[BaseProcess, Connection]
 
 
 def _batches(passages: Iterable[Placed]) -> Iterator[list[Placed]]:
@@ -224,7 +221,7 @@ def _in_order(
     start = list(islice(batches, processes))
     batches = chain(start, batches)
     if len(start) < 2:
-        answers = ((batch, _answer(work, [passage.text for _, passage in batch])) for batch in batches)
+        answers = ((batch, _answer(work, _texts(batch))) for batch in batches)
     else:
         answers = _answers_of_processes(work, batches, len(start))
     with closing(answers):  # also where an exception that somebody keeps holds this frame
@@ -241,6 +238,10 @@ def _in_order(
                 yield file, passage, lines
 
 
+def _texts(batch: list[Placed]) -> list[str]:
+    return [passage.text for _, passage in batch]
+
+
 def _answer(work: Work, texts: list[str]) -> Answer:
     try:
         return work(texts)
@@ -251,11 +252,7 @@ def _answer(work: Work, texts: list[str]) -> Answer:
 def _answers_of_processes(
     work: Work, batches: Iterator[list[Placed]], processes: int
 ) -> Iterator[tuple[list[Placed], Answer]]:
-    """(batch, answer) in order: the processes have one batch each, in turn.
-
-    Each has a pipe of its own, not a queue for all: one that is killed while it writes into a queue leaves the reader
-    waiting for the rest for ever, where the end of a pipe is seen.
-    """
+    """(batch, answer) in order: the processes have one batch each, in turn."""
     waiting: deque[tuple[list[Placed], Other]] = deque()
     with _other_processes(work, processes) as others:
         for batch in batches:
@@ -265,7 +262,7 @@ def _answers_of_processes(
                 before, other = waiting.popleft()
                 answered = [(before, _received(other))]
             with suppress(OSError):  # of a process that has ended, which `_received` finds
-                other[1].send([passage.text for _, passage in batch])
+                other[1].send(_texts(batch))
             waiting.append((batch, other))
             yield from answered  # while the process works on the next batch
         for batch, other in waiting:
@@ -278,10 +275,8 @@ def _received(other: Other) -> Answer:
         return connection.recv()
     except (EOFError, OSError):
         process.join()
-        status = process.exitcode
-        how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
         raise InputError(
-            f"a process that tokenises ended {how}; if it was for lack of memory, lower --processes"
+            f"a process that tokenises ended {how_ended(process)}; if it was for lack of memory, lower --processes"
         ) from None
 
 
@@ -292,38 +287,19 @@ def _other_processes(work: Work, number: int) -> Iterator[list[Other]]:
     They end with the context, or after their batch with this process, even a killed one. Signals that stop the work may
     reach the whole group of processes; this one heeds them for all. Raises InputError where they cannot be started.
     """
-    context = get_context("spawn")
     others: list[Other] = []
     try:
         try:
-            with _signals_blocked():  # in the processes for ever
+            with signals_blocked():
                 for _ in range(number):
-                    connection, end = context.Pipe()
-                    process = context.Process(target=_serve, args=(work, end), daemon=True)
-                    process.start()
-                    others.append((process, connection))
-                    end.close()  # so that nobody holds it once the process has ended
+                    others.append(start_other(_serve, work))
         except OSError as error:
             raise InputError(
                 f"cannot start {number} processes to tokenise: {error.strerror}; lower --processes"
             ) from None
         yield others
     finally:
-        for process, connection in others:
-            process.kill()
-            process.join()
-            connection.close()
-
-
-@contextmanager
-def _signals_blocked() -> Iterator[None]:
-    """Signals that would stop this thread arrive after the context."""
-    resource_tracker.ensure_running()  # which would unblock them
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        kill_others(others)
 
 
 def _serve(work: Work, connection: Connection) -> None:

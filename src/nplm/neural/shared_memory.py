@@ -10,7 +10,6 @@ import os
 import signal
 import threading
 from contextlib import suppress
-from multiprocessing.connection import Connection
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from nplm.neural.network import initial_parameters
 from nplm.neural.output_parallel import OutputParallel
 from nplm.neural.ranks import SingleRank
 from nplm.neural.train import Interrupted, Settings, Training
+from nplm.processes import Other, how_ended, kill_others, start_other
 
 SHARED = ("C", "H", "d", "output_operand", "output_low")
 """What of an OutputParallel the processes share; all else is each one's own. Low bits go with bfloat16 alone."""
@@ -91,15 +91,13 @@ class OtherProcesses:
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._processes: list[tuple[multiprocessing.Process, Connection]] = []
+        self._processes: list[Other] = []
 
     def __enter__(self) -> "OtherProcesses":
         return self
 
     def __exit__(self, *exception) -> None:
-        for process, _ in self._processes:
-            process.kill()
-            process.join()
+        kill_others(self._processes)
 
     def start(
         self, settings: Settings, precision: str, network: OutputParallel, train: tuple[torch.Tensor, torch.Tensor]
@@ -108,14 +106,8 @@ class OtherProcesses:
         if self._processes:
             return
         tensors = {name: getattr(network, name).share_memory_() for name in SHARED if hasattr(network, name)}
-        context = multiprocessing.get_context("spawn")
         for number in range(1, self._count + 1):
-            connection, other_end = context.Pipe()
-            arguments = (number, self._count + 1, settings, precision, tensors, train, other_end)
-            process = context.Process(target=_work, args=arguments, daemon=True)
-            process.start()
-            other_end.close()  # so that nobody holds it once the process has ended
-            self._processes.append((process, connection))
+            self._processes.append(start_other(_work, number, self._count + 1, settings, precision, tensors, train))
 
     def order(self, epoch: int) -> None:
         """Let the processes learn their parts of an epoch."""
@@ -140,9 +132,7 @@ class OtherProcesses:
         """How one of the processes has ended, None while all of them run."""
         for number, (process, _) in enumerate(self._processes, start=2):
             if not process.is_alive():
-                status = process.exitcode
-                how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
-                return f"process {number} of {self._count + 1} ended {how}"
+                return f"process {number} of {self._count + 1} ended {how_ended(process)}"
         return None
 
 

@@ -55,8 +55,8 @@ def read_paper(path: str | Path) -> list[Row]:
     """The rows of the paper's table (columns `PAPER_COLUMNS`).
 
     Raises InputError for a second row of one model and for a cell that is not what its column holds: perplexities are
-    1 or more, the shape is of whole numbers, `direct` and `mix` are yes or no; each may be empty. A model
-    has no capitals: by `mlp` networks are told from the rest.
+    1 or more, the shape is of whole numbers, `direct` and `mix` are yes or no; each may be empty. A model has
+    no capitals: by `mlp` networks are told from the rest.
     """
     rows = read_csv(path, PAPER_COLUMNS)
     seen: set[str] = set()

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from nplm.files import write_csv, write_text
 from nplm.report import latex
-from nplm.report.latex import latex_table
 from nplm.report.markdown import bullets, escape, markdown_table
 from nplm.report.table import (
     COLUMNS,
@@ -118,7 +117,7 @@ def table_latex(experiment: dict, table: list[Row]) -> str:
         f"{table_title(table)}. {_ratio_note(experiment, table)}. "
         "Bold: the best network mixture and the best n-gram on validation."
     )
-    return latex_table(
+    return latex.latex_table(
         [(latex.escape(title), width) for title, width in groups if width],
         list(map(latex.escape, columns.values())),
         _lines(table, columns, latex.escape, r"\textbf{{{}}}"),
