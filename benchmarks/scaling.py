@@ -36,7 +36,7 @@ from nplm.neural.output_parallel import OutputParallel, PhaseSeconds, resolve_pr
 from nplm.neural.ranks import SingleRank, connect
 
 K = 128
-OUTPUT_PHASES = ("output_product", "exponentials", "hidden_gradient", "output_update")
+OUTPUT_PHASES = ("output_product", "exponentials", "output_sweep", "hidden_gradient", "output_update")
 REPLICATED_PHASES = ("gather", "hidden", "hidden_update", "feature_update")
 MEASURED_SHARDS = (1, 2, 4, 8, 16, 32, 64, 256)
 PREDICTED_RANKS = (1, 2, 4, 8, 16, 32, 40, 64, 128, 256)
@@ -140,8 +140,7 @@ def seconds_of_updates(shape: Shape, ranks, repeats: int, parameters, clock=Phas
         words = torch.randint(0, shape.vocabulary_size, (K,), generator=generator)
         network.seconds.clear()
         start = time.perf_counter()
-        network.forward(contexts, words)
-        network.update(1e-3, 1e-4)
+        network.update(contexts, words, 1e-3, 1e-4)
         if repeat >= 0:
             records.append({**network.seconds, "update": time.perf_counter() - start})
     return {phase: statistics.median(record[phase] for record in records) for phase in records[0]}
@@ -161,7 +160,7 @@ def measure_parts(ranks: int, repeats: int) -> list[dict]:
                     "task": name,
                     "processes": ranks,
                     "rows": -(-task.shape.vocabulary_size // shards),
-                    "output_seconds": sum(seconds[phase] for phase in OUTPUT_PHASES),
+                    "output_seconds": sum(seconds.get(phase, 0) for phase in OUTPUT_PHASES),
                     "replicated_seconds": sum(seconds[phase] for phase in REPLICATED_PHASES),
                 }
             )
@@ -299,8 +298,7 @@ def agree(ranks: int, updates: int = 20) -> None:
         for _ in range(updates):
             contexts = torch.randint(0, task.shape.vocabulary_size, (K, task.shape.n - 1), generator=generator)
             words = torch.randint(0, task.shape.vocabulary_size, (K,), generator=generator)
-            network.forward(contexts, words)
-            network.update(1e-3, 1e-4)
+            network.update(contexts, words, 1e-3, 1e-4)
         return network.gathered_parameters()
 
     together = trained(everyone)

@@ -29,7 +29,8 @@ from torch import nn
 from nplm.files import complete_file
 from nplm.neural.kernels import empty, set_threads
 from nplm.neural.network import Shape, initial_parameters
-from nplm.neural.output_parallel import PRECISIONS, OutputParallel
+from nplm.neural.output_layer import PRECISIONS
+from nplm.neural.output_parallel import OutputParallel
 from nplm.neural.ranks import Ranks, connect
 from nplm.report.provenance import processor
 
@@ -140,8 +141,7 @@ def main() -> None:
             network = OutputParallel(shape, initial_parameters(shape, 1), ranks, precision, K, device)
 
             def update(network=network, contexts=contexts, words=words) -> None:
-                network.forward(contexts, words)
-                network.update(1e-3, 1e-4)
+                network.update(contexts, words, 1e-3, 1e-4)
 
             work["ours", precision] = update
             for product, layouts in products(shape, len(network.rows), K, precision, device).items():

@@ -44,8 +44,7 @@ def median_update(ranks_expected: int, threads: int, precision: str, updates: in
     seconds = []
     for _ in range(updates):
         start = time.perf_counter()
-        network.forward(contexts, words)
-        network.update(1e-3, 1e-4)
+        network.update(contexts, words, 1e-3, 1e-4)
         seconds.append(time.perf_counter() - start)
     return statistics.median(seconds[3:]) if ranks.rank == 0 else None
 

@@ -129,8 +129,7 @@ def test_updates_equal_autograd_on_the_dense_model(shape, ranks):
         network = OutputParallel(shape, start, own_ranks, "float64", K)
         losses = []
         for contexts, words in examples:
-            losses.append(network.forward(contexts, words).clone())
-            network.update(EPSILON, DECAY)
+            losses.append(network.update(contexts, words, EPSILON, DECAY).clone())
         network.settle()
         return network, losses
 
@@ -161,8 +160,7 @@ def test_every_gradient_equals_autograd():
     (-torch.nn.functional.cross_entropy(y, words, reduction="sum")).backward()
 
     network = OutputParallel(shape, start, SingleRank(), "float64", K)
-    network.forward(contexts, words)
-    network.update(1.0, 0.0)
+    network.update(contexts, words, 1.0, 0.0)
     for name, theta in (("C", C), ("H", H), ("d", d), ("output", output)):
         change = getattr(network, name) - getattr(start, name)
         torch.testing.assert_close(change, theta.grad, rtol=1e-9, atol=1e-12, msg=lambda m, name=name: f"{name}: {m}")
@@ -176,8 +174,7 @@ def test_collectives_of_an_update_and_identical_replicas(ranks):
     def train(own_ranks):
         network = OutputParallel(shape, parameters_of(shape), own_ranks, "float32", K)
         for contexts, words in batches(shape, 3):
-            network.forward(contexts, words)
-            network.update(EPSILON, DECAY)
+            network.update(contexts, words, EPSILON, DECAY)
         return network
 
     networks = on_ranks(ranks, train)
@@ -197,9 +194,8 @@ def test_more_ranks_than_blocks_leave_the_last_ranks_without_rows(precision, tol
 
     def ln_prob(own_ranks):
         network = OutputParallel(shape, start, own_ranks, precision, 2)
-        before = network.forward(contexts, words).clone()
-        network.update(EPSILON, DECAY)
-        return torch.cat([before, network.forward(contexts, words)])
+        before = network.update(contexts, words, EPSILON, DECAY).clone()
+        return torch.cat([before, network.ln_prob(contexts, words)])
 
     alone, *shared = on_ranks(1, ln_prob) + on_ranks(3, ln_prob)
     for result in shared:
@@ -220,10 +216,9 @@ def test_extreme_logits_stay_finite(precision):
     parameters = initial_parameters(shape, 1).map(torch.zeros_like)
     parameters.output[:, -1] = torch.linspace(-1e4, 1e4, V)
     network = OutputParallel(shape, parameters, SingleRank(), precision, 2)
-    ln_prob = network.forward(torch.tensor([[0], [1]]), torch.tensor([V - 1, 0]))
+    ln_prob = network.update(torch.tensor([[0], [1]]), torch.tensor([V - 1, 0]), EPSILON, DECAY)
     assert ln_prob[0] == pytest.approx(0, abs=1e-6)
     assert ln_prob[1] == pytest.approx(-2e4, rel=1e-2)
-    network.update(EPSILON, DECAY)
     network.settle()
     for tensor in (network.C, network.H, network.d, network.output):
         assert torch.isfinite(tensor).all()
@@ -248,8 +243,7 @@ def test_narrow_precision_follows_float64(shape, precision, tolerance):
     for contexts, words in batches(shape, 4) + batches(shape, 1, k=3):
         ln_prob = []
         for network in networks:
-            ln_prob.append(network.forward(contexts, words).clone())
-            network.update(EPSILON, DECAY)
+            ln_prob.append(network.update(contexts, words, EPSILON, DECAY).clone())
         torch.testing.assert_close(*ln_prob, rtol=tolerance, atol=tolerance)
     assert_near(*(network.gathered_parameters() for network in networks), tolerance)
 
@@ -266,8 +260,7 @@ def test_a_gpu_computes_what_the_processor_does(shape, precision, tolerance):
     for contexts, words in batches(shape, 4) + batches(shape, 1, k=3):
         ln_prob = {}
         for device, network in networks.items():
-            ln_prob[device] = network.forward(contexts.to(device), words.to(device)).cpu()
-            network.update(EPSILON, DECAY)
+            ln_prob[device] = network.update(contexts.to(device), words.to(device), EPSILON, DECAY).cpu()
         torch.testing.assert_close(ln_prob["cuda"], ln_prob["cpu"], rtol=tolerance, atol=tolerance)
     assert_near(*(network.gathered_parameters() for network in networks.values()), tolerance)
 
@@ -286,11 +279,10 @@ def results_of_passes(dtype: torch.dtype) -> dict[str, torch.Tensor]:
     found["scatter_add"] = C
     kernels.scatter_add_(C, contexts, 0.75, dx)
 
-    Z, d = torch.empty(6, 33), random(5)
-    found["join_columns"], found["join_columns operand"] = Z, torch.empty(33, 6, dtype=dtype)
-    kernels.join_columns_(random(6, 20), random(6, 12), Z, found["join_columns operand"])
-    found["no direct connections"] = torch.empty(6, 21)
-    kernels.join_columns_(random(6, 20), random(6, 12), found["no direct connections"], torch.empty(21, 6, dtype=dtype))
+    Z, d = random(6, 33), random(5)
+    kernels.gather_(C, contexts, 0.75, Z[:, 20:-1])
+    found["gather into columns"], found["transpose"] = Z, torch.empty(33, 6, dtype=dtype)
+    kernels.transpose_(Z, found["transpose"])
 
     Y, Q = (random(1001, 6) * 10).to(dtype), torch.tensor([0.0, 0, -30, 30, 1e4, -1e4])
     Y[:, 4:] += Q[4:].to(dtype)
@@ -298,12 +290,13 @@ def results_of_passes(dtype: torch.dtype) -> dict[str, torch.Tensor]:
     kernels.exponentials_(Y, Q, targets, totals)
     found["exponentials"], found["sums"], found["target logits"] = Y.clone(), *totals
     found["ln_prob"] = torch.empty(6, dtype=torch.float64)
-    found["extremes"] = torch.tensor(kernels.score_targets_(Y, targets, totals, found["ln_prob"]))
-    found["score_targets"] = Y
+    found["extremes"] = torch.tensor(kernels.score_(totals, found["ln_prob"]))
 
-    dZ = torch.empty(6, 33)
-    found["divide dZ"], found["divide operand"] = dZ, torch.empty(6, 33, dtype=dtype)
-    kernels.divide_(random(6, 33).to(dtype), totals[0] + 1, Z, 0.5, dZ, found["divide operand"])
+    found["gradient dZ"], found["gradient E"] = torch.empty(6, 33), Y
+    U = random(1001, 33).to(dtype)
+    kernels.gradient_(random(6, 33).to(dtype), totals[0] + 1, targets, U, Y, found["gradient dZ"])
+    found["scale_rows"] = torch.empty(6, 33, dtype=dtype)
+    kernels.scale_rows_(Z, totals[0] + 1, 0.5, found["scale_rows"])
     found["through_tanh da"], found["through_tanh d"] = torch.empty(6, 5), d
     kernels.through_tanh_(random(6, 33), Z, 0.5, found["through_tanh da"], d)
 

@@ -85,11 +85,11 @@ def test_logits_beyond_float32_are_taken_anew_on_a_second_device(monkeypatch):
     parameters = initial_parameters(shape, 1)
     parameters.output *= 1e5
     contexts, words = torch.arange(12).view(4, 3), torch.arange(4)
-    expected = OutputParallel(shape, parameters, SingleRank(), "float32", 4).forward(contexts, words)
+    expected = OutputParallel(shape, parameters, SingleRank(), "float32", 4).ln_prob(contexts, words)
     assert expected.min() < -100
     with OnTwoDevices():
         network = OutputParallel(shape, parameters, SingleRank(), "float32", 4, SECOND_DEVICE)
-        found = network.forward(contexts.to(SECOND_DEVICE), words.to(SECOND_DEVICE)).cpu()
+        found = network.ln_prob(contexts.to(SECOND_DEVICE), words.to(SECOND_DEVICE)).cpu()
     assert torch.equal(found, expected)
 
 

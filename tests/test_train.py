@@ -259,7 +259,7 @@ def run_with_rank_1(does: str, splits: Path, folder: Path, *options: str) -> sub
         "import time\n"
         "from mpi4py import MPI\n"
         "from nplm.neural.output_parallel import OutputParallel\n"
-        "def update(self, epsilon, weight_decay):\n"
+        "def update(self, *arguments):\n"
         f"    {does}\n"
         "if MPI.COMM_WORLD.Get_rank() == 1:\n"
         "    OutputParallel.update = update\n"

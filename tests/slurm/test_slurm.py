@@ -153,7 +153,7 @@ def test_a_rank_that_raises_leaves_its_traceback_in_the_log(untrained, tmp_path)
         "import os, sys\n"
         "if 'train-nplm' in sys.orig_argv and os.environ.get('SLURM_PROCID') == '1':\n"
         "    from nplm.neural.output_parallel import OutputParallel\n"
-        "    def fail(self, epsilon, weight_decay):\n"
+        "    def fail(self, *arguments):\n"
         "        raise RuntimeError('rank 1 fails on purpose')\n"
         "    OutputParallel.update = fail\n"
     )

@@ -11,7 +11,9 @@ CONTRACT = {"contract", "nsz"}
 LOG2_E = np.float32(1.4426950408889634)
 MAGIC = np.float32(1.5 * 2**23)  # added to a small number, leaves its nearest integer in the low bits of the sum
 # 2^r on [-1/2, 1/2] as a polynomial (Taylor coefficients ln(2)^k / k!): relative error below 3e-6.
-P1, P2, P3, P4, P5 = (np.float32(np.log(2) ** k / f) for k, f in ((1, 1), (2, 2), (3, 6), (4, 24), (5, 120)))
+POLYNOMIAL = P1, P2, P3, P4, P5 = [
+    np.float32(np.log(2) ** k / f) for k, f in ((1, 1), (2, 2), (3, 6), (4, 24), (5, 120))
+]
 
 
 @intrinsic
@@ -98,18 +100,11 @@ def scatter_add(C, contexts, scale, dx):
 
 
 @njit(cache=True)
-def join_columns(a, x, Z, operand):
-    h, width = a.shape[1], Z.shape[1] - 1 - a.shape[1]
-    for k in range(Z.shape[0]):
-        for j in range(h):
-            Z[k, j] = a[k, j]
-        for j in range(width):
-            Z[k, h + j] = x[k, j]
-        Z[k, h + width] = 1
-    for j in range(Z.shape[1]):
-        row = operand[j]
+def transpose(Z, operand):
+    for f in range(operand.shape[0]):
+        row = operand[f]
         for k in range(Z.shape[0]):
-            _put(row, k, Z[k, j])
+            _put(row, k, Z[k, f])
 
 
 # A share of the rows for each thread. A row takes several short loops, so that every one of them is vectorised.
@@ -144,25 +139,34 @@ def exponentials(Y, Q, targets, sums, target_logits, shares):
 
 
 @njit(cache=True)
-def score_targets(E, targets, S, target_logits, ln_prob):
+def score(S, target_logits, ln_prob):
     least = most = S[0]
-    for k in range(E.shape[1]):
+    for k in range(S.shape[0]):
         least, most = min(least, S[k]), max(most, S[k])
         ln_prob[k] = np.float64(target_logits[k]) - np.log(np.float64(S[k]))
-        if 0 <= targets[k] < E.shape[0]:
-            _put(E[targets[k]], k, _widened(E[targets[k], k]) - S[k])
     return least, most
 
 
 @njit(cache=True, error_model="numpy")
-def divide(product, S, Z, epsilon, dZ, operand):
-    for k in range(Z.shape[0]):
+def gradient(product, S, targets, U, E, dZ):
+    for k in range(dZ.shape[0]):
         over_minus_S = -np.float32(1) / S[k]
+        for j in range(dZ.shape[1]):
+            dZ[k, j] = over_minus_S * _widened(product[k, j])
+        target = targets[k]
+        if 0 <= target < U.shape[0]:
+            for j in range(dZ.shape[1]):
+                dZ[k, j] += _widened(U[target, j])
+            _put(E[target], k, _widened(E[target, k]) - S[k])
+
+
+@njit(cache=True, error_model="numpy")
+def scale_rows(Z, S, epsilon, operand):
+    for k in range(Z.shape[0]):
+        over_minus_S = -epsilon / S[k]
         row = operand[k]
         for j in range(Z.shape[1]):
-            dZ[k, j] = over_minus_S * _widened(product[k, j])
-        for j in range(Z.shape[1]):
-            _put(row, j, epsilon * over_minus_S * Z[k, j])
+            _put(row, j, over_minus_S * Z[k, j])
 
 
 @njit(parallel=True, cache=True, fastmath=CONTRACT)

@@ -30,18 +30,36 @@ def compiled():
         wide, narrow = np.zeros((1, 1), np.float32), np.zeros((1, 1), np.uint16)
         words, low = np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int16)
         one, row = np.float32(1), np.ones(1, np.float32)
-        compiled_kernels.gather(wide, words, one, wide.copy())
+        for x in (wide, np.zeros((2, 2), np.float32)[:1, :1]):  # by itself and as some columns of Z
+            compiled_kernels.gather(wide, words, one, x)
         compiled_kernels.scatter_add(wide, words, one, wide.copy())
         compiled_kernels.through_tanh(wide, wide, one, wide.copy(), row.copy())
         compiled_kernels.decay_and_add(narrow, low, narrow.copy(), one)
+        compiled_kernels.score(row, row, row.astype(np.float64))
         for big in (wide, narrow):
-            compiled_kernels.join_columns(wide[:, :0].copy(), wide[:, :0].copy(), wide.copy(), big.copy())
+            compiled_kernels.transpose(wide, big.copy())
             compiled_kernels.exponentials(big.copy(), row, words[0], row.copy(), row.copy(), 1)
-            compiled_kernels.score_targets(big.copy(), words[0], row, row, row.astype(np.float64))
-            compiled_kernels.divide(big.copy(), row, wide, one, wide.copy(), big.copy())
+            compiled_kernels.gradient(big, row, words[0], big, big.copy(), wide.copy())
+            compiled_kernels.scale_rows(wide, row, one, big.copy())
+        compiled_kernels.gradient(wide, row, words[0], narrow, narrow.copy(), wide.copy())
     except (ImportError, ValueError):
         return None
     return compiled_kernels
+
+
+def tile_kernels():
+    """The module of products on tile registers, or None without numba or where the processor has none for bfloat16."""
+    return _tile_kernels() if compiled() else None
+
+
+@functools.cache
+def _tile_kernels():
+    # A process must ask Linux for tile registers before it uses them.
+    if not (torch.cpu.get_capabilities().get("amx_bf16", False) and torch.cpu._init_amx()):
+        return None
+    from nplm.neural import tile_kernels
+
+    return tile_kernels
 
 
 def set_threads(threads: int) -> None:
@@ -67,7 +85,8 @@ def empty(*size: int, dtype: torch.dtype, device: str = "cpu") -> torch.Tensor:
     return torch.frombuffer(memory, dtype=dtype).view(*size)
 
 
-def _arrays(*tensors: torch.Tensor) -> list[np.ndarray]:
+def arrays(*tensors: torch.Tensor) -> list[np.ndarray]:
+    """The tensors as numpy and numba take them, on the same memory: bfloat16 as its bits in uint16."""
     return [(tensor.view(torch.uint16) if tensor.dtype == torch.bfloat16 else tensor).numpy() for tensor in tensors]
 
 
@@ -82,7 +101,7 @@ def gather_(C: torch.Tensor, contexts: torch.Tensor, scale: float, x: torch.Tens
     Raises IndexError for a word that C has no row of.
     """
     if passes := _passes(C):
-        passes.gather(*_arrays(C, contexts), np.float32(scale), *_arrays(x))
+        passes.gather(*arrays(C, contexts), np.float32(scale), *arrays(x))
     else:
         x.copy_(C.index_select(0, contexts.reshape(-1)).view(x.shape)).mul_(scale)
 
@@ -90,23 +109,16 @@ def gather_(C: torch.Tensor, contexts: torch.Tensor, scale: float, x: torch.Tens
 def scatter_add_(C: torch.Tensor, contexts: torch.Tensor, scale: float, dx: torch.Tensor) -> None:
     """Add scale times dx to the features that `gather_` put into x; a word may stand in many contexts."""
     if passes := _passes(C):
-        passes.scatter_add(*_arrays(C, contexts), np.float32(scale), *_arrays(dx))
+        passes.scatter_add(*arrays(C, contexts), np.float32(scale), *arrays(dx))
     else:
         C.index_add_(0, contexts.reshape(-1), dx.reshape(-1, C.shape[1]), alpha=scale)
 
 
-def join_columns_(a: torch.Tensor, x: torch.Tensor, Z: torch.Tensor, operand: torch.Tensor) -> None:
-    """Z becomes [a | x | 1], without x where there is no room for it; operand the same in its type, transposed.
-
-    a [K, h], x [K, (n-1)m], Z [K, F], operand [F, K].
-    """
+def transpose_(Z: torch.Tensor, operand: torch.Tensor) -> None:
+    """operand [F, K] becomes Z [K, F], transposed and in its type."""
     if passes := _passes(Z):
-        passes.join_columns(*_arrays(a, x, Z, operand))
+        passes.transpose(*arrays(Z, operand))
     else:
-        h = a.shape[1]
-        Z[:, :h] = a
-        Z[:, h:-1] = x[:, : Z.shape[1] - 1 - h]
-        Z[:, -1] = 1
         operand.copy_(Z.T)
 
 
@@ -124,7 +136,7 @@ def exponentials_(Y: torch.Tensor, Q: torch.Tensor, targets: torch.Tensor, total
     """
     sums, target_logits = totals
     if passes := _passes(Y):
-        passes.exponentials(*_arrays(Y, Q, targets, sums, target_logits), torch.get_num_threads())
+        passes.exponentials(*arrays(Y, Q, targets, sums, target_logits), torch.get_num_threads())
     else:
         own, columns = _own(targets, len(Y))
         target_logits.zero_()[columns] = Y[own, columns].to(Q.dtype) - Q[columns]
@@ -133,41 +145,53 @@ def exponentials_(Y: torch.Tensor, Q: torch.Tensor, targets: torch.Tensor, total
         Y.copy_(E)
 
 
-def score_targets_(
-    E: torch.Tensor, targets: torch.Tensor, totals: torch.Tensor, ln_prob: torch.Tensor
-) -> tuple[float, float]:
-    """ln_prob [K] becomes the targets' logits - ln S, and each target's cell of E loses S, where E has that row.
+def score_(totals: torch.Tensor, ln_prob: torch.Tensor) -> tuple[float, float]:
+    """ln_prob [K] becomes the targets' logits - ln S; returns the least and the largest S.
 
-    That makes E -S times the gradient of ln_prob at the logits. totals [2, K]: S and the targets' logits, of all ranks.
-    Returns the least and the largest S.
+    totals [2, K]: S and the targets' logits, of all ranks.
     """
     S, target_logits = totals
-    if passes := _passes(E):
-        return passes.score_targets(*_arrays(E, targets, S, target_logits, ln_prob))
+    if passes := _passes(totals):
+        return passes.score(*arrays(S, target_logits, ln_prob))
     torch.sub(target_logits.double(), torch.log(S.double()), out=ln_prob)
-    own, columns = _own(targets, len(E))
-    E[own, columns] = (E[own, columns].to(S.dtype) - S[columns]).to(E.dtype)
     least, most = torch.stack(torch.aminmax(S)).tolist()
     return least, most
 
 
-def divide_(
-    product: torch.Tensor, S: torch.Tensor, Z: torch.Tensor, epsilon: float, dZ: torch.Tensor, operand: torch.Tensor
+def gradient_(
+    product: torch.Tensor,
+    S: torch.Tensor,
+    targets: torch.Tensor,
+    U: torch.Tensor,
+    E: torch.Tensor,
+    dZ: torch.Tensor,
 ) -> None:
-    """dZ becomes -product / S, row by row, and operand -epsilon Z / S, in its type. All [K, F], but S [K]."""
+    """dZ [K, F] becomes U[targets] - product / S, and each target's cell of E loses S, where U [rows, F] has its row.
+
+    That makes E -S times the gradient of ln P at the logits. product, of [K, F] or more, is E^T U from before.
+    """
     if passes := _passes(product):
-        passes.divide(*_arrays(product, S, Z), np.float32(epsilon), *_arrays(dZ, operand))
+        passes.gradient(*arrays(product, S, targets, U, E, dZ))
     else:
-        over_minus_S = S.reciprocal().neg_()[:, None]
-        torch.mul(product, over_minus_S, out=dZ)
-        operand.copy_(Z * (epsilon * over_minus_S))
+        torch.mul(product, S.reciprocal().neg_()[:, None], out=dZ)
+        own, columns = _own(targets, len(U))
+        dZ[columns] += U[own]
+        E[own, columns] = (E[own, columns].to(S.dtype) - S[columns]).to(E.dtype)
+
+
+def scale_rows_(Z: torch.Tensor, S: torch.Tensor, epsilon: float, operand: torch.Tensor) -> None:
+    """operand [K, F] becomes -epsilon Z / S, row by row, in its type."""
+    if passes := _passes(Z):
+        passes.scale_rows(*arrays(Z, S), np.float32(epsilon), *arrays(operand))
+    else:
+        operand.copy_(Z * (-epsilon / S)[:, None])
 
 
 def through_tanh_(dZ: torch.Tensor, Z: torch.Tensor, epsilon: float, da: torch.Tensor, d: torch.Tensor) -> None:
     """da [K, h] becomes dZ * (1 - a^2), with a the first h columns of Z; d [h] gains epsilon times its column sums."""
     h = len(d)
     if passes := _passes(dZ):
-        passes.through_tanh(*_arrays(dZ, Z), np.float32(epsilon), *_arrays(da, d))
+        passes.through_tanh(*arrays(dZ, Z), np.float32(epsilon), *arrays(da, d))
     else:
         torch.mul(dZ[:, :h], 1 - Z[:, :h].square(), out=da)
         d.add_(da.sum(dim=0), alpha=epsilon)
@@ -190,7 +214,7 @@ def decay_and_add_(high: torch.Tensor, low: torch.Tensor, change: torch.Tensor, 
     The last column (the biases) does not decay. All [rows, F]; change bfloat16.
     """
     if passes := _passes(change):
-        passes.decay_and_add(*_arrays(high, low, change), np.float32(decay))
+        passes.decay_and_add(*arrays(high, low, change), np.float32(decay))
     else:
         master = join(high, low)
         master[:, :-1].mul_(decay)

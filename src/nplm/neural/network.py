@@ -109,10 +109,10 @@ class Network:
 
         precision = str(self.parameters.C.dtype).removeprefix("torch.")
         batch = 256
-        layer = OutputParallel(self.shape, self.parameters, SingleRank(), precision, batch)
+        network = OutputParallel(self.shape, self.parameters, SingleRank(), precision, batch)
         contexts, words = word_ids(contexts), word_ids(words)
         parts = [
-            layer.forward(contexts[start : start + batch], words[start : start + batch]).clone()
+            network.ln_prob(contexts[start : start + batch], words[start : start + batch]).clone()
             for start in range(0, len(words), batch)
         ]
         return torch.cat(parts).numpy() if parts else np.empty(0)

@@ -23,8 +23,6 @@ from nplm.neural.ranks import SingleRank
 from nplm.neural.train import Interrupted, Settings, Training
 from nplm.processes import Other, how_ended, kill_others, start_other
 
-SHARED = ("C", "H", "d", "output_operand", "output_low")
-"""What of an OutputParallel the processes share; all else is each one's own. Low bits go with bfloat16 alone."""
 LOOK_SECONDS = 0.2
 """Between two looks at signals and at the other processes while their results are waited for."""
 
@@ -105,7 +103,7 @@ class OtherProcesses:
         """Put the network's parameters into shared memory and start the processes on them, unless they run."""
         if self._processes:
             return
-        tensors = {name: getattr(network, name).share_memory_() for name in SHARED if hasattr(network, name)}
+        tensors = {name: tensor.share_memory_() for name, tensor in network.parts().items()}
         for number in range(1, self._count + 1):
             self._processes.append(start_other(_work, number, self._count + 1, settings, precision, tensors, train))
 
@@ -155,9 +153,9 @@ def learn_part(
     ln_prob = 0.0
     for start in range(0, len(order), K):
         drawn = order[start : start + K]
-        ln_prob += network.forward(contexts[drawn], words[drawn]).sum().item()
         seen = (epoch - 1) * total + start * processes
-        network.update(settings.learning_rate(seen), settings.weight_decay)
+        rate = settings.learning_rate(seen)
+        ln_prob += network.update(contexts[drawn], words[drawn], rate, settings.weight_decay).sum().item()
         network.settle()  # the decay that is only noted down is not shared
         control(start + len(drawn), ln_prob)
     return ln_prob
@@ -175,8 +173,7 @@ def _work(number, processes, settings, precision, tensors, train, connection) ->
     torch.set_flush_denormal(True)
     own = initial_parameters(settings.shape, settings.seed)  # which give way to those that are shared
     network = OutputParallel(settings.shape, own, SingleRank(), precision, settings.K)
-    for name, tensor in tensors.items():
-        setattr(network, name, tensor)
+    network.take(tensors)
     with suppress(EOFError, ConnectionError):  # the first process has ended
         while True:
             connection.send(learn_part(network, train, settings, connection.recv(), number, processes))

@@ -199,8 +199,8 @@ class Training:
         for update, start in enumerate(range(progress.position, total, K), start=1):
             drawn = order[start : start + K]
             seen = (progress.epoch - 1) * total + start
-            ln_prob += network.forward(all_contexts[drawn], words[drawn]).sum()
-            network.update(self.settings.learning_rate(seen), self.settings.weight_decay)
+            rate, weight_decay = self.settings.learning_rate(seen), self.settings.weight_decay
+            ln_prob += network.update(all_contexts[drawn], words[drawn], rate, weight_decay).sum()
             if update % CONTROL_INTERVAL == 0 or start + K >= total:
                 network.settle()
                 progress.position = min(start + K, total)
@@ -220,7 +220,7 @@ class Training:
         ln_prob = 0.0
         for start in range(0, len(words), VALIDATION_BATCH):
             part = slice(start, start + VALIDATION_BATCH)
-            ln_prob += self.network.forward(all_contexts[part], words[part]).sum().item()
+            ln_prob += self.network.ln_prob(all_contexts[part], words[part]).sum().item()
         self._require_finite(ln_prob)
         total = len(self.train[1])
         training_seconds = sum(phases.values())
