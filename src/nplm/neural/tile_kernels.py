@@ -287,7 +287,12 @@ def _start_tiles():
     _configure_tiles(_address(CONFIGURATION))
 
 
-@njit(cache=True)
+# Types are given so that importing this module compiles it, or finds it compiled, outside of any measured time.
+_number, _vector, _matrix = types.float32, types.float32[::1], types.float32[:, ::1]
+_bfloat16_matrix, _word_matrix = types.uint16[:, ::1], types.uint32[:, ::1]
+
+
+@njit([types.void(_matrix, _word_matrix)], cache=True)
 def pack_columns(Z, pairs):
     """Z [K, F], transposed and rounded, in pairs of its columns: pairs [F'/2, K']."""
     K, F = Z.shape
@@ -299,7 +304,7 @@ def pack_columns(Z, pairs):
     pairs[:, K:] = 0
 
 
-@njit(cache=True, error_model="numpy")
+@njit([types.void(_matrix, _vector, _number, _word_matrix)], cache=True, error_model="numpy")
 def pack_scaled_rows(Z, S, epsilon, pairs):
     """-epsilon Z / S, row by row, rounded, in pairs of rows: pairs [K'/2, F']. Z [K, F]; S [K]."""
     K, F = Z.shape
@@ -312,7 +317,11 @@ def pack_scaled_rows(Z, S, epsilon, pairs):
     pairs[(K + 1) >> 1 :] = 0
 
 
-@njit(cache=True, fastmath=CONTRACT | {"reassoc"})
+@njit(
+    [types.void(_bfloat16_matrix, _matrix, _vector, types.int64[::1], _vector)],
+    cache=True,
+    fastmath=CONTRACT | {"reassoc"},
+)
 def target_logits(U, Z, Q, targets, found):
     """found[k] becomes row k of Z, rounded, times row targets[k] of U, less Q[k]; 0 where U has no such row."""
     for k in range(Z.shape[0]):
@@ -389,7 +398,21 @@ def _share(rows, share, shares):
     return min((rows + BLOCK - 1) // BLOCK * share // shares * BLOCK, rows)
 
 
-@njit(parallel=True, cache=True)
+@njit(
+    [
+        types.void(
+            _bfloat16_matrix,
+            _word_matrix,
+            _vector,
+            _bfloat16_matrix,
+            _matrix,
+            types.float32[:, :, ::1],
+            _word_matrix,
+        )
+    ],
+    parallel=True,
+    cache=True,
+)
 def exponentials(U, Z_pairs, Q, E, sums, product, scratch):
     """E becomes exp(U Z - Q), sums its column sums and product E^T U, in one sweep over U.
 
@@ -436,7 +459,11 @@ def _ascend_rows(high, low, first, end, E, Z_pairs, decay, scratch):
     _release_tiles()
 
 
-@njit(parallel=True, cache=True)
+@njit(
+    [types.void(_bfloat16_matrix, types.int16[:, ::1], _bfloat16_matrix, _word_matrix, _number, _word_matrix)],
+    parallel=True,
+    cache=True,
+)
 def ascend(high, low, E, Z_pairs, decay, scratch):
     """The float32 matrix split into high and low becomes decay times itself, but for its last column, + E Z.
 
