@@ -367,26 +367,30 @@ def test_processes_on_shared_memory_learn_together(splits, undisturbed, tmp_path
     assert "continuing in epoch 4 after 0 examples" in again.stderr + again.stdout
 
 
-def start_endless(splits: Path, folder: Path) -> tuple[subprocess.Popen, str]:
-    """A training on shared memory with two updates per process and epoch, in its second epoch; what it said so far."""
+def start_endless(splits: Path, folder: Path) -> subprocess.Popen:
+    """A training on shared memory with two updates per process and epoch."""
     options = ("--strategy", "shared-memory", "--ranks", "2", "--epochs", "100000", "--patience", "0")
-    run = subprocess.Popen(
+    return subprocess.Popen(
         command(splits, folder, *options, "--examples-per-update", "1000", "--epsilon-0", "0.001"),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
     )
+
+
+def said_until_second_epoch(run: subprocess.Popen) -> str:
     said = ""
     while "epoch 1:" not in said:
         line = run.stdout.readline()
         assert line, said
         said += line
-    return run, said
+    return said
 
 
 def test_a_signal_to_all_processes_on_shared_memory_stops_them(splits, tmp_path):
-    run, said = start_endless(splits, tmp_path)
+    run = start_endless(splits, tmp_path)
+    said = said_until_second_epoch(run)
     os.killpg(run.pid, signal.SIGTERM)
     said += run.communicate(timeout=300)[0]
     assert run.returncode == 143, said
@@ -394,8 +398,26 @@ def test_a_signal_to_all_processes_on_shared_memory_stops_them(splits, tmp_path)
     assert "Traceback" not in said
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize("number, status", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_to_processes_on_shared_memory_that_only_just_start(splits, tmp_path, number, status):
+    """They leave it to the first, and say nothing themselves."""
+    run = start_endless(splits, tmp_path)
+
+    def one_starts() -> bool:
+        children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+        return any(b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes() for child in children)
+
+    wait_for(one_starts, run)
+    os.killpg(run.pid, number)
+    said = run.communicate(timeout=300)[0]
+    assert run.returncode == status, said
+    assert "Traceback" not in said
+
+
 def test_processes_on_shared_memory_end_with_the_first(splits, tmp_path):
-    run, _ = start_endless(splits, tmp_path)
+    run = start_endless(splits, tmp_path)
+    said_until_second_epoch(run)
     run.kill()
     assert "Traceback" not in run.communicate(timeout=300)[0], "returns once no process holds its end of the pipe"
 

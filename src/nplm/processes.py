@@ -43,7 +43,7 @@ def how_ended(process: BaseProcess) -> str:
 def signals_blocked() -> Iterator[None]:
     """Signals that would stop this thread arrive after the context; in processes that start in it, never."""
     resource_tracker.ensure_running()  # which would unblock them
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1})
     try:
         yield
     finally:

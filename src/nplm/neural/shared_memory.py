@@ -7,7 +7,6 @@ processes and, beyond rounding, on their timing: no two runs are the same.
 """
 
 import os
-import signal
 import threading
 from contextlib import suppress
 
@@ -21,7 +20,7 @@ from nplm.neural.network import initial_parameters
 from nplm.neural.output_parallel import OutputParallel
 from nplm.neural.ranks import SingleRank
 from nplm.neural.train import Interrupted, Settings, Training
-from nplm.processes import Other, how_ended, kill_others, start_other
+from nplm.processes import Other, how_ended, kill_others, signals_blocked, start_other
 
 LOOK_SECONDS = 0.2
 """Between two looks at signals and at the other processes while their results are waited for."""
@@ -104,8 +103,9 @@ class OtherProcesses:
         if self._processes:
             return
         tensors = {name: tensor.share_memory_() for name, tensor in network.parts().items()}
-        for number in range(1, self._count + 1):
-            self._processes.append(start_other(_work, number, self._count + 1, settings, precision, tensors, train))
+        with signals_blocked():  # what is sent to the whole group of processes is for this one to heed
+            for number in range(1, self._count + 1):
+                self._processes.append(start_other(_work, number, self._count + 1, settings, precision, tensors, train))
 
     def order(self, epoch: int) -> None:
         """Let the processes learn their parts of an epoch."""
@@ -162,12 +162,7 @@ def learn_part(
 
 
 def _work(number, processes, settings, precision, tensors, train, connection) -> None:
-    """Another process: learn its part of every epoch that is ordered, on the shared parameters.
-
-    Signals that stop the training may reach the whole group of processes; the first process heeds them for all.
-    """
-    for asked in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
-        signal.signal(asked, signal.SIG_IGN)
+    """Another process: learn its part of every epoch that is ordered, on the shared parameters."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     set_threads(1)
     torch.set_flush_denormal(True)
