@@ -399,20 +399,23 @@ def test_a_signal_to_all_processes_on_shared_memory_stops_them(splits, tmp_path)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-@pytest.mark.parametrize("number, status", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_to_processes_on_shared_memory_that_only_just_start(splits, tmp_path, number, status):
-    """They leave it to the first, and say nothing themselves."""
-    run = start_endless(splits, tmp_path)
+def test_processes_on_shared_memory_leave_signals_to_the_first_from_their_start(splits, tmp_path):
+    run, found = start_endless(splits, tmp_path), []
 
     def one_starts() -> bool:
-        children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
-        return any(b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes() for child in children)
+        for child in Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split():
+            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+                found.append(Path(f"/proc/{child}/status").read_text())
+        return bool(found)
 
     wait_for(one_starts, run)
-    os.killpg(run.pid, number)
+    os.killpg(run.pid, signal.SIGINT)
     said = run.communicate(timeout=300)[0]
-    assert run.returncode == status, said
+    assert run.returncode == 130, said
     assert "Traceback" not in said
+    blocked = int(found[0].split("SigBlk:")[1].split()[0], base=16)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        assert blocked >> number - 1 & 1, number
 
 
 def test_processes_on_shared_memory_end_with_the_first(splits, tmp_path):
