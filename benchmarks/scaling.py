@@ -176,7 +176,7 @@ def measure_allreduce(ranks: int, repeats: int) -> list[dict]:
         for repeat in range(-3, 20 * repeats):
             everyone.any(False)
             start = time.perf_counter()
-            everyone.sum_(tensor)
+            everyone.start_sum_(tensor)()
             if repeat >= 0:
                 seconds.append(time.perf_counter() - start)
             tensor.fill_(1)

@@ -41,12 +41,11 @@ class ThreadRanks:
     def maximum_(self, tensor):
         self._exchange("max", tensor, lambda parts: parts.amax(dim=0))
 
-    def sum_(self, tensor):
-        self._exchange("sum", tensor, lambda parts: parts.sum(dim=0))
-
     def start_sum_(self, tensor):
-        self.sum_(tensor)
-        return lambda: None
+        total = tensor.clone()
+        self._exchange("sum", total, lambda parts: parts.sum(dim=0))
+        tensor.fill_(torch.nan)  # while the sum is on its way
+        return lambda: tensor.copy_(total)
 
 
 def on_ranks(size: int, work) -> list:
@@ -209,19 +208,31 @@ def test_shards_cover_every_row_once_in_order(ranks, rows):
     assert len(ranges[0]) == -(-rows // ranks)
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
 @pytest.mark.parametrize("precision", ["float64", "float32", "bfloat16"])
-def test_extreme_logits_stay_finite(precision):
-    """Logits of +-1e4: the probabilities are 0 and 1, and everything that is computed from them is a number."""
-    shape = Shape(V, 2, 1, 1, False)
+def test_extreme_logits_stay_finite(precision, ranks):
+    """Logits of +-4e4: the probabilities are 0 and 1, and everything that is computed from them is a number.
+
+    On three ranks the greatest are on one of them, and one has no rows.
+    """
+    shape = Shape(4, 2, 1, 1, False)
     parameters = initial_parameters(shape, 1).map(torch.zeros_like)
-    parameters.output[:, -1] = torch.linspace(-1e4, 1e4, V)
-    network = OutputParallel(shape, parameters, SingleRank(), precision, 2)
-    ln_prob = network.update(torch.tensor([[0], [1]]), torch.tensor([V - 1, 0]), EPSILON, DECAY)
-    assert ln_prob[0] == pytest.approx(0, abs=1e-6)
-    assert ln_prob[1] == pytest.approx(-2e4, rel=1e-2)
-    network.settle()
-    for tensor in (network.C, network.H, network.d, network.output):
-        assert torch.isfinite(tensor).all()
+    # The greatest logit is a sum of two numbers that bfloat16 holds; itself it is none.
+    parameters.d += 100
+    parameters.output[:, 0] = torch.tensor([-39936, -10000, 10000, 39936.0])
+    parameters.output[:, 1] = torch.tensor([-110, 0, 0, 110.0])
+
+    def update(own_ranks):
+        network = OutputParallel(shape, parameters, own_ranks, precision, 2)
+        ln_prob = network.update(torch.tensor([[0], [1]]), torch.tensor([3, 0]), EPSILON, DECAY)
+        network.settle()
+        return network, ln_prob
+
+    for network, ln_prob in on_ranks(ranks, update):
+        assert ln_prob[0] == pytest.approx(0, abs=1e-6)
+        assert ln_prob[1] == pytest.approx(-80092, rel=1e-2)
+        for tensor in (network.C, network.H, network.d, network.output):
+            assert torch.isfinite(tensor).all()
 
 
 @pytest.fixture(params=["compiled", "plain"])

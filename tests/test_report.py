@@ -518,8 +518,8 @@ def test_an_axis_of_a_narrow_range_has_several_labels(tmp_path):
     assert {"100", "110"} <= set(text_of(tmp_path / "l.svg"))
 
 
-def test_no_two_of_the_ten_phases_of_an_epoch_look_alike():
-    assert len(set(zip(SHADES, HATCHES, strict=True))) >= 10
+def test_no_two_of_the_eleven_phases_of_an_epoch_look_alike():
+    assert len(set(zip(SHADES, HATCHES, strict=True))) >= 11
 
 
 def test_row_far_worse_than_the_others_is_written_at_the_edge(tmp_path, paper):

@@ -9,18 +9,18 @@ class LogMonitor:
 
     def __init__(self, interval: float = 30.0) -> None:
         self._interval = interval
-        self._last, self._last_learned = time.monotonic(), None
+        self._last, self._epoch, self._learned = 0.0, None, 0  # when something was said, and of what
 
     def line(self, text: str) -> None:
         print(text, flush=True)
 
     def examples(self, epoch: int, learned: int, total: int, train_perplexity: float) -> None:
         now = time.monotonic()
-        if self._last_learned is None or learned < self._last_learned:
-            self._last, self._last_learned = now, learned
+        if epoch != self._epoch:  # what lies between epochs is no training
+            self._last, self._epoch, self._learned = now, epoch, learned
         elif now - self._last >= self._interval:
-            rate = (learned - self._last_learned) / (now - self._last)
-            self._last, self._last_learned = now, learned
+            rate = (learned - self._learned) / (now - self._last)
+            self._last, self._learned = now, learned
             self.line(
                 f"epoch {epoch}: {learned:,} of {total:,} examples, train perplexity {train_perplexity:.1f}, "
                 f"{rate:,.0f} tokens/s"

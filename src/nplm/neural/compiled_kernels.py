@@ -8,6 +8,7 @@ from numba.extending import intrinsic, overload
 # Multiplications may be fused with additions.
 CONTRACT = {"contract", "nsz"}
 
+# What tile_kernels.py has from here is compiled into its cache too, which a change here leaves: touch that file then.
 LOG2_E = np.float32(1.4426950408889634)
 MAGIC = np.float32(1.5 * 2**23)  # added to a small number, leaves its nearest integer in the low bits of the sum
 # 2^r on [-1/2, 1/2] as a polynomial (Taylor coefficients ln(2)^k / k!): relative error below 3e-6.

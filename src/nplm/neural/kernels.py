@@ -30,8 +30,8 @@ def compiled():
         wide, narrow = np.zeros((1, 1), np.float32), np.zeros((1, 1), np.uint16)
         words, low = np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int16)
         one, row = np.float32(1), np.ones(1, np.float32)
-        for x in (wide, np.zeros((2, 2), np.float32)[:1, :1]):  # by itself and as some columns of Z
-            compiled_kernels.gather(wide, words, one, x)
+        compiled_kernels.gather(wide, words, one, wide.copy())
+        compiled_kernels.gather(wide, np.zeros((2, 1), np.int64), one, np.zeros((2, 2), np.float32)[:, :1])  # part of Z
         compiled_kernels.scatter_add(wide, words, one, wide.copy())
         compiled_kernels.through_tanh(wide, wide, one, wide.copy(), row.copy())
         compiled_kernels.decay_and_add(narrow, low, narrow.copy(), one)
@@ -54,6 +54,12 @@ def tile_kernels():
 
 @functools.cache
 def _tile_kernels():
+    # LLVM ends the whole process where it is to use what its settings (NUMBA_CPU_NAME, NUMBA_CPU_FEATURES) rule out.
+    from numba.core.registry import cpu_target
+
+    features = cpu_target.target_context.codegen().magic_tuple()[2].split(",")
+    if not {"+amx-tile", "+amx-bf16"} <= set(features):
+        return None
     # A process must ask Linux for tile registers before it uses them.
     if not (torch.cpu.get_capabilities().get("amx_bf16", False) and torch.cpu._init_amx()):
         return None

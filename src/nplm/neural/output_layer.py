@@ -42,7 +42,10 @@ def master_type(precision: str) -> torch.dtype:
 
 
 class OutputLayer(Protocol):
-    """F = h + (n-1)m + 1 columns [U | W | b]; Z [K, F] = [a | x | 1]. The methods are called in this order."""
+    """F = h + (n-1)m + 1 columns [U | W | b]; Z [K, F] = [a | x | 1].
+
+    The methods are called in this order, once each; `exponentials` and what follows again after `greatest_logits`.
+    """
 
     parts: dict[str, torch.Tensor]
     """What the layer consists of, by name; changed in place, and read anew at every call."""
@@ -55,7 +58,7 @@ class OutputLayer(Protocol):
         ...
 
     def logits(self, Z: torch.Tensor) -> None:
-        """Begin with these examples: Z stays as it is until `ascend`."""
+        """Begin with these examples: their logits are known when `exponentials` ends. Z stays as it is to the end."""
         ...
 
     def exponentials(self, Q: torch.Tensor, targets: torch.Tensor, totals: torch.Tensor) -> None:
@@ -75,7 +78,10 @@ class OutputLayer(Protocol):
         ...
 
     def gradient(self, S: torch.Tensor, targets: torch.Tensor, dZ: torch.Tensor) -> None:
-        """dZ [K, F] becomes this layer's part of the gradient of ln P at Z. S [K]: the normalisers."""
+        """dZ [K, F] becomes this layer's part of the gradient of ln P at Z, and E loses S at the targets.
+
+        S [K]: the normalisers.
+        """
         ...
 
     def ascend(self, S: torch.Tensor, epsilon: float, decay: float) -> None:
@@ -190,7 +196,8 @@ class TileLayer:
         self._kernels.target_logits(*arrays(high, Z, Q, targets, totals[1]))
 
     def greatest_logits(self) -> torch.Tensor:
-        high, Z = self.parts["high"], self._Z.bfloat16()
+        # As exact as the logits: it is needed where they are so large that rounding it would not bring them back.
+        high, Z = self.parts["high"].float(), self._Z.bfloat16().float()
         return (high @ Z.T).amax(dim=0) if len(high) else torch.full_like(Z[:, 0], -torch.inf)
 
     def multiply(self) -> None:

@@ -21,10 +21,6 @@ class Ranks(Protocol):
         """Allreduce MAX."""
         ...
 
-    def sum_(self, tensor: torch.Tensor) -> None:
-        """Allreduce SUM."""
-        ...
-
     def start_sum_(self, tensor: torch.Tensor):
         """Start an Allreduce SUM; the tensor is complete when the returned function has been called."""
         ...
@@ -49,9 +45,6 @@ class SingleRank:
     size = 1
 
     def maximum_(self, tensor: torch.Tensor) -> None:
-        pass
-
-    def sum_(self, tensor: torch.Tensor) -> None:
         pass
 
     def start_sum_(self, tensor: torch.Tensor):
@@ -80,9 +73,6 @@ class MPIRanks:
 
     def maximum_(self, tensor: torch.Tensor) -> None:
         self._communicator.Allreduce(self._mpi.IN_PLACE, tensor.numpy(), op=self._mpi.MAX)
-
-    def sum_(self, tensor: torch.Tensor) -> None:
-        self._communicator.Allreduce(self._mpi.IN_PLACE, tensor.numpy(), op=self._mpi.SUM)
 
     def start_sum_(self, tensor: torch.Tensor):
         return self._communicator.Iallreduce(self._mpi.IN_PLACE, tensor.numpy(), op=self._mpi.SUM).Wait

@@ -4,7 +4,8 @@ numba knows neither tiles nor vectors, so what touches them is written in LLVM's
 `@intrinsic` returns the code that stands where it is called. Addresses and strides are integers, in bytes. A tile has
 16 rows of 64 bytes; a product of tiles takes its second operand in pairs of rows, two bfloat16 numbers to a word:
 word [i/2, j] holds elements [i, j] (low half) and [i+1, j]. Everything here is cut into blocks of 32 rows and 32
-columns, two tiles each way, padded with zeros: F' and K' are F and K rounded up to multiples of 32.
+columns, two tiles each way, padded with zeros: F' and K' are F and K rounded up to multiples of 32. Instructions: Intel
+64 and IA-32 Architectures Software Developer's Manual, volume 2, LDTILECFG, TILELOADD, TDPBF16PS, TILESTORED.
 """
 
 import numpy as np
@@ -57,12 +58,13 @@ def _plus(builder, address, *offsets):
     return address
 
 
-def _load(builder, vector_type, address, align=64):
-    return builder.load(builder.inttoptr(address, ir.PointerType(vector_type)), align=align)
+def _load(builder, vector_type, address):
+    # No alignment is promised: where there is one, as in all of torch's matrices, it costs nothing to leave it open.
+    return builder.load(builder.inttoptr(address, ir.PointerType(vector_type)), align=2)
 
 
-def _store(builder, vector, address, align=64):
-    builder.store(vector, builder.inttoptr(address, ir.PointerType(vector.type)), align=align)
+def _store(builder, vector, address):
+    builder.store(vector, builder.inttoptr(address, ir.PointerType(vector.type)), align=2)
 
 
 def _halved(builder, words):
@@ -148,7 +150,7 @@ def _multiply(_, product, product_stride, A, A_stride, B, B_stride, depth, add):
             _tile(builder, "tileloadd64", lower, _pointer(builder, _plus(builder, a, sixteen[A_stride])), A_stride)
             _tile(builder, "tdpbf16ps", 2, lower, left)
             _tile(builder, "tdpbf16ps", 3, lower, right)
-        for quarter in (1, 3, 0, 2):  # what is too much on the right of one row is put right by the left of the next
+        for quarter in (1, 3, 0, 2):  # the right ones first, and a tile's rows in order: see `_ascend_rows`
             _tile(builder, "tilestored64", quarter, quarters[quarter], product_stride)
         return context.get_dummy_value()
 
@@ -157,7 +159,7 @@ def _multiply(_, product, product_stride, A, A_stride, B, B_stride, depth, add):
 
 @intrinsic
 def _transpose(_, source, source_stride, target, target_stride):
-    """target becomes source, transposed: both [16, 16] words. Exchanges halves, quarters, eighths of rows."""
+    """target becomes source, transposed: both [16, 16] words. Rows exchange 1, 2, 4, 8 words with the 1, 2, 4, 8th."""
 
     def generate(context, builder, signature, arguments):
         source, source_stride, target, target_stride = arguments
@@ -199,8 +201,8 @@ def _pair_rows(_, source, source_stride, copy, pairs, columns, row_pairs):
             words = _plus(builder, pairs, builder.mul(pair, width))
             with cgutils.for_range(builder, builder.lshr(columns, _long_constant(5))) as inner:
                 offset = builder.mul(inner.index, _long_constant(64))
-                even = _load(builder, half_row, _plus(builder, first, offset), align=2)
-                odd = _load(builder, half_row, _plus(builder, first, source_stride, offset), align=2)
+                even = _load(builder, half_row, _plus(builder, first, offset))
+                odd = _load(builder, half_row, _plus(builder, first, source_stride, offset))
                 _store(builder, even, _plus(builder, first_copy, offset))
                 _store(builder, odd, _plus(builder, first_copy, width, offset))
                 for half in range(2):
@@ -239,8 +241,8 @@ def _exponentials(_, Y, Q, E, E_stride, pairs, sums, row_pairs):
                 even = _high(builder, _to_bfloat16(builder, even))
                 odd = builder.and_(_to_bfloat16(builder, odd), _all(_words, 0xFFFF0000))
                 _store(builder, builder.or_(even, odd), _plus(builder, pair, half))
-                _store(builder, _halved(builder, even), _plus(builder, even_row, half // 2), align=32)
-                _store(builder, _halved(builder, _high(builder, odd)), _plus(builder, odd_row, half // 2), align=32)
+                _store(builder, _halved(builder, even), _plus(builder, even_row, half // 2))
+                _store(builder, _halved(builder, _high(builder, odd)), _plus(builder, odd_row, half // 2))
         for i, half in enumerate(halves):
             _store(builder, builder.load(totals[i]), _plus(builder, sums, half))
         return context.get_dummy_value()
@@ -259,13 +261,13 @@ def _decay_and_add(_, high, low, change, decay, sixteens):
         with cgutils.for_range(builder, sixteens) as loop:
             offset = builder.mul(loop.index, _long_constant(32))
             high_address, low_address = _plus(builder, high, offset), _plus(builder, low, offset)
-            upper = builder.shl(builder.zext(_load(builder, _halves, high_address, align=2), _words), _all(_words, 16))
-            lower = builder.sext(_load(builder, _halves, low_address, align=2), _words)
+            upper = builder.shl(builder.zext(_load(builder, _halves, high_address), _words), _all(_words, 16))
+            lower = builder.sext(_load(builder, _halves, low_address), _words)
             x = builder.bitcast(builder.add(upper, lower), _floats)
             x = _fma(builder, x, decay, _load(builder, _floats, _plus(builder, change, offset, offset)))
             bits = builder.bitcast(x, _words)
-            _store(builder, _halved(builder, bits), low_address, align=2)
-            _store(builder, _halved(builder, _high(builder, _to_bfloat16(builder, bits))), high_address, align=2)
+            _store(builder, _halved(builder, bits), low_address)
+            _store(builder, _halved(builder, _high(builder, _to_bfloat16(builder, bits))), high_address)
         return context.get_dummy_value()
 
     return types.void(types.intp, types.intp, types.intp, types.float32, types.intp), generate
@@ -294,19 +296,24 @@ _bfloat16_matrix, _word_matrix = types.uint16[:, ::1], types.uint32[:, ::1]
 
 @njit([types.void(_matrix, _word_matrix)], cache=True)
 def pack_columns(Z, pairs):
-    """Z [K, F], transposed and rounded, in pairs of its columns: pairs [F'/2, K']."""
+    """Z [K, F], transposed and rounded, in pairs of its columns: pairs [F'/2, K'], 0 before the first call.
+
+    Of other examples than these nothing is used, but it must be numbers.
+    """
     K, F = Z.shape
     for k in range(K):
         for f in range(0, F - 1, 2):
             pairs[f >> 1, k] = _rounded(Z[k, f]) | (_rounded(Z[k, f + 1]) << np.uint32(16))
         if F % 2:
             pairs[F >> 1, k] = _rounded(Z[k, F - 1])
-    pairs[:, K:] = 0
 
 
 @njit([types.void(_matrix, _vector, _number, _word_matrix)], cache=True, error_model="numpy")
 def pack_scaled_rows(Z, S, epsilon, pairs):
-    """-epsilon Z / S, row by row, rounded, in pairs of rows: pairs [K'/2, F']. Z [K, F]; S [K]."""
+    """-epsilon Z / S, row by row, rounded, in pairs of rows: pairs [K'/2, F'], 0 before the first call.
+
+    Z [K, F]; S [K].
+    """
     K, F = Z.shape
     for k in range(0, K, 2):
         even = -epsilon / S[k]
@@ -336,7 +343,7 @@ def target_logits(U, Z, Q, targets, found):
 
 def scratch_words(F: int, K: int) -> int:
     """Words of scratch that a share of the rows takes; F and K padded."""
-    return max(ROWS * F + ROWS // 2 * K, BLOCK * F) + 2 * BLOCK * BLOCK
+    return ROWS * F + ROWS // 2 * K + BLOCK * BLOCK + BLOCK * BLOCK // 2
 
 
 @njit(cache=True)
@@ -438,8 +445,8 @@ def _ascend_rows(high, low, first, end, E, Z_pairs, decay, scratch):
     change = scratch.view(np.float32)
     _start_tiles()
     for start in range(first, end, BLOCK):
-        # Rows of the change follow one another as those of U do: what is written too much on the right of one row is
-        # the next one's left, which is written later.
+        # Rows of the change follow one another as those of U do: what a block of 32 columns has too much on the right
+        # of one row is the left of the next, which is written later.
         for f in range(width - BLOCK, -1, -BLOCK):
             _multiply(
                 _address(change) + 4 * f, 4 * F, _address(E) + 2 * K * start, 2 * K,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nplm.configuration import further_seeds
 from nplm.errors import InputError
 from nplm.report.gains import BY
-from nplm.report.history import Epochs, chosen_epoch
+from nplm.report.history import Epochs, chosen_epoch, phases
 from nplm.report.mixture_table import POOLED, frequency_range
 from nplm.report.style import COLORS, HATCHES, LINES, MARKERS, SHADES, drawn, plain_logarithmic
 from nplm.report.table import NOT_RUN, Row, row_label, whose
@@ -228,18 +228,13 @@ def plot_gains(path: str | Path, gains: Sequence[dict[str, str]], models: dict[s
 
 def plot_training_time(path: str | Path, histories: dict[str, Epochs]) -> None:
     """Minutes of an epoch by phase, the mean over all epochs of each network, stacked."""
-    phases = list(
-        dict.fromkeys(
-            column
-            for epochs in histories.values()
-            for column in epochs[0]
-            if column.startswith("seconds_") and column not in ("seconds_training", "seconds_validation")
-        )
-    )
-    phases.append("seconds_validation")  # the last: the other phases are training, in the order of an update
-    with drawn(path, 2.6 + 0.45 * len(histories) + 0.15 * len(phases)) as (figure, (ax,)):
+    found = phases(epoch for epochs in histories.values() for epoch in epochs)
+    # validation is the last: the other phases are training, in the order of an update
+    found = [phase for phase in found if phase not in ("seconds_training", "seconds_validation")]
+    found.append("seconds_validation")
+    with drawn(path, 2.6 + 0.45 * len(histories) + 0.15 * len(found)) as (figure, (ax,)):
         left = [0.0] * len(histories)
-        for number, phase in enumerate(phases):
+        for number, phase in enumerate(found):
             minutes = [mean(epoch.get(phase, 0.0) for epoch in epochs) / 60 for epochs in histories.values()]
             ax.barh(
                 range(len(histories)),

@@ -38,6 +38,11 @@ def chosen_epoch(epochs: Sequence[Epoch]) -> Epoch:
     return min(epochs, key=lambda epoch: float(epoch["valid_perplexity"]))
 
 
+def phases(epochs: Iterable[Epoch]) -> list[str]:
+    """The columns of seconds that any epoch has: a training can go on on a machine where an update has other phases."""
+    return list(dict.fromkeys(column for epoch in epochs for column in epoch if column.startswith("seconds_")))
+
+
 def _numbers(path: Path, row: dict[str, str]) -> dict[str, float]:
     numbers = {}
     for column, cell in row.items():

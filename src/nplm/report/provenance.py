@@ -17,7 +17,7 @@ from nplm.errors import InputError
 from nplm.files import read_csv, write_json, write_text
 from nplm.report.configuration import names_run
 from nplm.report.corpus_card import without_folders
-from nplm.report.history import Epochs, chosen_epoch
+from nplm.report.history import Epochs, chosen_epoch, phases
 from nplm.report.markdown import markdown_table
 from nplm.report.table import SPLITS
 
@@ -112,11 +112,7 @@ def training_record(histories: dict[str, Epochs]) -> list[dict[str, object]]:
             "network": network,
             "epochs": len(epochs),
             "chosen_epoch": int(chosen_epoch(epochs)["epoch"]),
-            **{
-                column: round(sum(epoch[column] for epoch in epochs), 1)
-                for column in epochs[0]
-                if column.startswith("seconds_")
-            },
+            **{column: round(sum(epoch.get(column, 0.0) for epoch in epochs), 1) for column in phases(epochs)},
         }
         for network, epochs in histories.items()
     ]

@@ -18,8 +18,20 @@ MARKERS = ("o", "D", "s", "^", "v", "P", "X", "*")
 COLORS = ("black", "#0072b2", "#d55e00", "#009e73", "#7f7f7f")
 """told apart by colour-blind readers (Okabe & Ito 2008); markers and lines tell them apart without colour"""
 
-SHADES = ("#ffffff", "#d9d9d9", "#a6a6a6", "#56b4e9", "#e69f00", "#0072b2", "#d55e00", "#009e73", "#f0e442", "#7f7f7f")
-HATCHES = ("", "///", "...", "xxx", "---", "", "++", "ooo", "\\\\\\", "||")
+SHADES = (
+    "#ffffff",
+    "#d9d9d9",
+    "#a6a6a6",
+    "#56b4e9",
+    "#e69f00",
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#f0e442",
+    "#7f7f7f",
+    "#cc79a7",
+)
+HATCHES = ("", "///", "...", "xxx", "---", "", "++", "ooo", "\\\\\\", "||", "**")
 """of areas side by side, told apart with or without colour"""
 
 _SETTINGS = {
