@@ -143,9 +143,9 @@ class ProductLayer:
             torch.mm(self.E, self._scaled_Z, out=self._change)
             decay_and_add_(high, self.parts["low"], self._change, decay)
         else:
-            b = high[:, -1].clone()
-            high.addmm_(self.E, self._scaled_Z, beta=decay)
-            high[:, -1].add_(b, alpha=1 - decay)
+            # b, which does not decay, decays together with its change, and both are put right.
+            self._scaled_Z[:, -1].mul_(decay)
+            high.addmm_(self.E, self._scaled_Z, beta=decay).select(1, -1).div_(decay)
 
 
 class TileLayer:
