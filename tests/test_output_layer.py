@@ -62,9 +62,13 @@ def test_an_update_follows_the_formulas(kind, rows, F, K):
         targets = torch.randint(-1, rows + 1, (k,), generator=generator)
         totals, dZ = torch.empty(2, k, dtype=dtype), torch.empty(k, F, dtype=dtype)
         weights = layer.weights.double().clone()
+        layer.logits(Z.to(dtype), learn=False)
+        layer.exponentials(Q.to(dtype), targets, totals)
+        scored = totals.clone()
         layer.logits(Z.to(dtype))
         layer.exponentials(Q.to(dtype), targets, totals)
         layer.multiply()
+        assert torch.equal(scored, totals)
 
         own = ((targets >= 0) & (targets < rows)).double()
         logits = Z @ weights.T - Q[:, None]

@@ -57,8 +57,11 @@ class OutputLayer(Protocol):
         """[U | W | b] in the parameters' type: [rows, F]."""
         ...
 
-    def logits(self, Z: torch.Tensor) -> None:
-        """Begin with these examples: their logits are known when `exponentials` ends. Z stays as it is to the end."""
+    def logits(self, Z: torch.Tensor, learn: bool = True) -> None:
+        """Begin with these examples: their logits are known when `exponentials` ends. Z stays as it is to the end.
+
+        Without `learn`, nothing follows `exponentials`.
+        """
         ...
 
     def exponentials(self, Q: torch.Tensor, targets: torch.Tensor, totals: torch.Tensor) -> None:
@@ -112,7 +115,7 @@ class ProductLayer:
     def weights(self) -> torch.Tensor:
         return join(**self.parts) if self._narrow else self.parts["high"]
 
-    def logits(self, Z: torch.Tensor) -> None:
+    def logits(self, Z: torch.Tensor, learn: bool = True) -> None:
         high, K = self.parts["high"], len(Z)
         if K not in self._of_examples:
             # The big matrix is cut from one buffer so that it is contiguous for every K.
@@ -175,7 +178,7 @@ class TileLayer:
     def weights(self) -> torch.Tensor:
         return join(**self.parts)
 
-    def logits(self, Z: torch.Tensor) -> None:
+    def logits(self, Z: torch.Tensor, learn: bool = True) -> None:
         K, (rows, F) = self._whole_blocks(len(Z)), self._padded
         if K not in self._of_examples:
             shares = len(self._scratch)
@@ -183,14 +186,14 @@ class TileLayer:
             floats = (torch.zeros(size) for size in (K, (shares, K), (shares, K, F)))
             self._of_examples[K] = (self._E[: rows * K].view(rows, K), *words, *floats)
         self.E, self._Z_columns, self._Z_rows, self._Q, self._sums, self._products = self._of_examples[K]
-        self._Z = Z
+        self._Z, self._learn = Z, learn
         self._kernels.pack_columns(*arrays(Z, self._Z_columns))
 
     def exponentials(self, Q: torch.Tensor, targets: torch.Tensor, totals: torch.Tensor) -> None:
         high, Z = self.parts["high"], self._Z
         self._Q[: len(Q)] = Q
         self._kernels.exponentials(
-            *arrays(high, self._Z_columns, self._Q, self.E, self._sums, self._products, self._scratch)
+            *arrays(high, self._Z_columns, self._Q, self.E, self._sums, self._products, self._scratch), self._learn
         )
         totals[0] = self._sums[0, : len(Z)]
         self._kernels.target_logits(*arrays(high, Z, Q, targets, totals[1]))

@@ -156,7 +156,7 @@ class OutputParallel:
             torch.addmm(self.d, batch.x, self.H.T, out=batch.a).tanh_()
         lap("hidden")
 
-        layer.logits(Z)
+        layer.logits(Z, learn)
         lap("output_product")
         if not self._exponentials(batch, batch.zeros, targets, learn):
             Q = layer.greatest_logits().to(batch.zeros.dtype)

@@ -347,7 +347,7 @@ def scratch_words(F: int, K: int) -> int:
 
 
 @njit(cache=True)
-def _exponentials_of_rows(U, first, end, Z_pairs, Q, E, sums, product, scratch):
+def _exponentials_of_rows(U, first, end, Z_pairs, Q, E, sums, product, scratch, multiply):
     F, width, K = U.shape[1], 2 * Z_pairs.shape[0], Z_pairs.shape[1]
     # Of a block of rows: U as it is and in pairs, E^T; of 32 rows and columns: logits, and E in pairs
     padded_U = scratch[: ROWS * width // 2].view(np.uint16).reshape(ROWS, width)
@@ -387,10 +387,10 @@ def _exponentials_of_rows(U, first, end, Z_pairs, Q, E, sums, product, scratch):
                         e = _as_float(_exp_bits(Y[own - 1, j] - Q[k + j]))
                         sums[k + j] += e
                         E[start + i + own - 1, k + j] = E_pairs[own >> 1, j] = _rounded(e)
-                for half in range(0, BLOCK, 16):
+                for half in range(0, BLOCK if multiply else 0, 16):
                     _transpose(_address(E_pairs) + 4 * half, 128, _address(E_T) + 2 * (ROWS * (k + half) + i), 2 * ROWS)
         depth = (rows + BLOCK - 1) // BLOCK
-        for k in range(0, K, BLOCK):
+        for k in range(0, K if multiply else 0, BLOCK):
             for f in range(0, width, BLOCK):
                 _multiply(
                     _address(product) + 4 * (width * k + f), 4 * width, _address(E_T) + 2 * ROWS * k, 2 * ROWS,
@@ -415,13 +415,14 @@ def _share(rows, share, shares):
             _matrix,
             types.float32[:, :, ::1],
             _word_matrix,
+            types.boolean,
         )
     ],
     parallel=True,
     cache=True,
 )
-def exponentials(U, Z_pairs, Q, E, sums, product, scratch):
-    """E becomes exp(U Z - Q), sums its column sums and product E^T U, in one sweep over U.
+def exponentials(U, Z_pairs, Q, E, sums, product, scratch, multiply):
+    """E becomes exp(U Z - Q), sums its column sums and, if `multiply`, product E^T U, in one sweep over U.
 
     U [rows, F] bfloat16; Z_pairs [F'/2, K'], of `pack_columns`; Q [K'] float32; E [rows', K'] bfloat16; sums
     [shares, K'] and product [shares, K', F'] float32: the results are in the first, the others are scratch, as is
@@ -433,7 +434,7 @@ def exponentials(U, Z_pairs, Q, E, sums, product, scratch):
         sums[share] = 0
         if first == end:
             product[share] = 0
-        _exponentials_of_rows(U, first, end, Z_pairs, Q, E, sums[share], product[share], scratch[share])
+        _exponentials_of_rows(U, first, end, Z_pairs, Q, E, sums[share], product[share], scratch[share], multiply)
     for share in range(1, shares):
         sums[0] += sums[share]
         product[0] += product[share]
