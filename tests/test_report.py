@@ -577,6 +577,21 @@ def test_training_is_summed_over_epochs(histories):
     }
 
 
+def test_a_training_that_went_on_with_other_phases_has_them_all(tmp_path):
+    """Begun on a processor with tile registers, continued on one without."""
+    alike = {"epoch": 1.0, "valid_perplexity": 9.0, "seconds_training": 3.0, "seconds_validation": 1.0}
+    histories = {
+        "net": [alike | {"seconds_output_sweep": 2.0}, alike | {"epoch": 2.0, "seconds_hidden_gradient": 1.5}],
+        "later": [alike | {"seconds_exponentials": 1.0}],
+    }
+    record = provenance.training_record(histories)[0]
+    assert record["seconds_output_sweep"] == 2.0 and record["seconds_hidden_gradient"] == 1.5
+    assert record["seconds_training"] == 6.0
+    figures.plot_training_time(tmp_path / "t.svg", histories)
+    phases = ["output sweep", "hidden gradient", "exponentials", "validation"]
+    assert [text for text in text_of(tmp_path / "t.svg") if text in phases] == phases
+
+
 def test_benchmarks_are_named_by_stage_and_job_and_are_of_what_is_run(tmp_path):
     jobs = [("score/net.test", 1.5, "200.5"), ("score/kn3.test", 0.5, "-"), ("tabulate", 2, "9")]
     left = [("score/net.seed2.test", 9, "9"), ("train_nplm/other", 9, "9"), ("cluster_words/500", 9, "9")]
