@@ -133,7 +133,8 @@ def test_a_job_whose_node_goes_down_is_requeued_and_continues(untrained, undistu
     wait_for(lambda: not running_training(untrained), "the job goes on without its node", run)
     of_cluster(untrained, "scontrol", "update", "nodename=n2", "state=resume")
     output = untrained.finish(run)
-    assert output.count("has been submitted with SLURM jobid") == 1, f"not SLURM but Snakemake restarted job {job}"
+    said = "\n\n".join([f"not SLURM but Snakemake restarted job {job}", *untrained.job_logs(), output])
+    assert output.count("has been submitted with SLURM jobid") == 1, said
     assert "continuing in epoch" in untrained.read(LOG)
     assert model_of(untrained) == undisturbed
 
