@@ -50,14 +50,15 @@ def measure(*arguments: object) -> dict[str, object]:
 def measure_classes(number: int, files: argparse.Namespace, directory: Path) -> list[dict[str, object]]:
     """One row for each step with this number of classes, with the perplexity that it reached."""
     classes, likelihood, model, scores = (directory / name for name in ("classes", "likelihood", "model", "scores"))
-    split, fitted = ["--train", files.train], ["--output", model]
+    fitted = f"{{kind: class_ngram, classes: {number}, n: 3, smoothing: interpolated}}"
+    inputs = ["--input", f"train={files.train}", "--input", f"classes={classes}"]
     clustering = ["--classes", number, "--seed", files.seed, "--annealing-sweeps", files.annealing_sweeps]
     clustering += ["--output", classes, "--likelihood", likelihood]
     rows = {
-        "cluster-words": measure("cluster-words", *split, "--vocabulary", files.vocabulary, *clustering),
-        "fit-class-ngram": measure(
-            "fit-class-ngram", *split, "--classes", classes, "--order", 3, "--smoothing", "interpolated", *fitted
+        "cluster-words": measure(
+            "cluster-words", "--train", files.train, "--vocabulary", files.vocabulary, *clustering
         ),
+        "fit-model": measure("fit-model", "--row", fitted, *inputs, "--output", model),
         "score": measure(
             "score", "--model", model, "--split", files.valid, "--name", "class_ngram", "--output", scores
         ),
@@ -65,7 +66,7 @@ def measure_classes(number: int, files: argparse.Namespace, directory: Path) -> 
     *_, last = sweeps = read_csv(likelihood)
     reached = {
         "cluster-words": ("train, class bigram", float(last["perplexity"])),
-        "fit-class-ngram": ("", None),
+        "fit-model": ("", None),
         "score": ("valid, class trigram", exp(-read_scores(scores).ln_prob.mean())),
     }
     return [

@@ -30,9 +30,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import torch
 
 from nplm.files import read_csv, write_csv
+from nplm.neural.encoders.feed_forward import Shape
 from nplm.neural.kernels import set_threads
-from nplm.neural.network import Shape, initial_parameters
-from nplm.neural.output_parallel import OutputParallel, PhaseSeconds, resolve_precision
+from nplm.neural.network import JoinedArchitecture
+from nplm.neural.phases import PhaseSeconds
 from nplm.neural.ranks import SingleRank, connect
 
 K = 128
@@ -106,7 +107,7 @@ class ProcessorSeconds(PhaseSeconds):
 
 def message_sizes(shape: Shape, K: int) -> list[int]:
     """Bytes of the Allreduces of one update: the normalisers with the targets' logits, the gradient."""
-    return [4 * 2 * K, 4 * K * shape.output_width]
+    return [4 * 2 * K, 4 * K * (shape.width + 1)]
 
 
 def predicted_update(output: dict[int, float], replicated: float, shape: Shape, ranks: int, network: Network) -> dict:
@@ -131,8 +132,9 @@ def interpolated(measured: dict[int, float], rows: int) -> float:
 
 def seconds_of_updates(shape: Shape, ranks, repeats: int, parameters, clock=PhaseSeconds) -> dict[str, float]:
     """Median seconds of each phase of one update, and of the whole, after a few that do not count."""
-    network = OutputParallel(shape, parameters, ranks, resolve_precision("auto"), K)
-    network.seconds = clock()
+    architecture = JoinedArchitecture(shape)
+    network = architecture.network(parameters, ranks, architecture.resolve_precision("auto"), K)
+    network.seconds = network.encoder.seconds = network.output.seconds = clock()
     generator = torch.Generator().manual_seed(1)
     records = []
     for repeat in range(-3, repeats):
@@ -151,7 +153,7 @@ def measure_parts(ranks: int, repeats: int) -> list[dict]:
     everyone = connect(ranks)
     rows = []
     for name, task in TASKS.items():
-        parameters = initial_parameters(task.shape, 1)
+        parameters = JoinedArchitecture(task.shape).initial_parameters(1)
         for shards in MEASURED_SHARDS:
             everyone.any(False)  # all processes begin together, for they share the memory's bandwidth
             seconds = seconds_of_updates(task.shape, Shard(shards), repeats, parameters, ProcessorSeconds)
@@ -189,7 +191,9 @@ def measure_updates(ranks: int, repeats: int) -> list[dict]:
     everyone = connect(ranks)
     rows = []
     for name, task in TASKS.items():
-        seconds = seconds_of_updates(task.shape, everyone, repeats, initial_parameters(task.shape, 1))
+        seconds = seconds_of_updates(
+            task.shape, everyone, repeats, JoinedArchitecture(task.shape).initial_parameters(1)
+        )
         rows.append(
             {
                 "task": name,
@@ -293,7 +297,8 @@ def agree(ranks: int, updates: int = 20) -> None:
     task = TASKS["Brown MLP9"]
 
     def trained(ranks):
-        network = OutputParallel(task.shape, initial_parameters(task.shape, 1), ranks, "float64", K)
+        architecture = JoinedArchitecture(task.shape)
+        network = architecture.network(architecture.initial_parameters(1), ranks, "float64", K)
         generator = torch.Generator().manual_seed(1)
         for _ in range(updates):
             contexts = torch.randint(0, task.shape.vocabulary_size, (K, task.shape.n - 1), generator=generator)
@@ -304,8 +309,8 @@ def agree(ranks: int, updates: int = 20) -> None:
     together = trained(everyone)
     if everyone.rank == 0:
         alone = trained(SingleRank())
-        for name, tensor in vars(alone).items():
-            difference = ((getattr(together, name) - tensor).abs().max() / tensor.abs().max()).item()
+        for name, tensor in alone.items():
+            difference = ((together[name] - tensor).abs().max() / tensor.abs().max()).item()
             print(f"{name}: {ranks} ranks and one differ by {difference:.1e} of the largest value")
 
 

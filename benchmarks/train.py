@@ -27,10 +27,10 @@ import torch
 from torch import nn
 
 from nplm.files import complete_file
+from nplm.neural.encoders.feed_forward import Shape
 from nplm.neural.kernels import empty, set_threads
-from nplm.neural.network import Shape, initial_parameters
-from nplm.neural.output_layer import PRECISIONS
-from nplm.neural.output_parallel import OutputParallel
+from nplm.neural.network import JoinedArchitecture
+from nplm.neural.outputs.rows import PRECISIONS
 from nplm.neural.ranks import Ranks, connect
 from nplm.report.provenance import processor
 
@@ -76,7 +76,7 @@ def wait_asleep(ranks: Ranks) -> None:
 
 def products(shape: Shape, rows: int, K: int, precision: str, device: str) -> dict[str, dict[str, Callable]]:
     """The three products of the output layer -> layout of the big matrix -> a function without arguments."""
-    F, dtype = shape.output_width, PRECISIONS[precision]
+    F, dtype = shape.width + 1, PRECISIONS[precision]
 
     def matrix(*size: int) -> torch.Tensor:
         return empty(*size, dtype=dtype, device=device).copy_(torch.rand(*size, device=device))
@@ -136,15 +136,16 @@ def main() -> None:
     for name, shape in SHAPES.items():
         contexts = torch.randint(0, shape.vocabulary_size, (K, shape.n - 1), generator=generator).to(device)
         words = torch.randint(0, shape.vocabulary_size, (K,), generator=generator).to(device)
+        architecture = JoinedArchitecture(shape)
         work = {}
         for precision in ("float32", "bfloat16"):
-            network = OutputParallel(shape, initial_parameters(shape, 1), ranks, precision, K, device)
+            network = architecture.network(architecture.initial_parameters(1), ranks, precision, K, device)
 
             def update(network=network, contexts=contexts, words=words) -> None:
                 network.update(contexts, words, 1e-3, 1e-4)
 
             work["ours", precision] = update
-            for product, layouts in products(shape, len(network.rows), K, precision, device).items():
+            for product, layouts in products(shape, len(network.output.own), K, precision, device).items():
                 for layout, multiply in layouts.items():
                     work[precision, product, layout] = multiply
         plain = PlainNetwork(shape).to(device)
@@ -160,7 +161,7 @@ def main() -> None:
         work["plain"] = update_plainly
         seconds = interleaved_medians(work, arguments.repeats, device)
 
-        operations = 6 * shape.vocabulary_size * (shape.output_width - 1) * K
+        operations = 6 * shape.vocabulary_size * shape.width * K
         plain_seconds = seconds["plain"]
         for precision in ("float32", "bfloat16"):
             of_products = {key[1:]: value for key, value in seconds.items() if len(key) == 3 and key[0] == precision}

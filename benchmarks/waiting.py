@@ -29,15 +29,16 @@ def median_update(ranks_expected: int, threads: int, precision: str, updates: in
     """Median seconds of an update of MLP9 in this process, the first of its ranks; None in the others."""
     import torch
 
+    from nplm.neural.encoders.feed_forward import Shape
     from nplm.neural.kernels import set_threads
-    from nplm.neural.network import Shape, initial_parameters
-    from nplm.neural.output_parallel import OutputParallel
+    from nplm.neural.network import JoinedArchitecture
     from nplm.neural.ranks import connect
 
     ranks = connect(ranks_expected)
     set_threads(threads)
     shape = Shape(17905, 5, 100, 30, False)
-    network = OutputParallel(shape, initial_parameters(shape, 1), ranks, precision, K)
+    architecture = JoinedArchitecture(shape)
+    network = architecture.network(architecture.initial_parameters(1), ranks, precision, K)
     generator = torch.Generator().manual_seed(1)
     contexts = torch.randint(0, shape.vocabulary_size, (K, shape.n - 1), generator=generator)
     words = torch.randint(0, shape.vocabulary_size, (K,), generator=generator)

@@ -116,8 +116,13 @@ def test_command_fits_the_model_that_its_options_ask_for(tmp_path):
     hash = Vocabulary(words, np.zeros(V)).hash
     write_split(tmp_path / "train", Split("train", stream(), stream()[:0], hash, V))
     write_classes(tmp_path / "classes.tsv", WordClasses(words, CLASSES, np.bincount(stream(), minlength=V)))
-    arguments = ["fit-class-ngram", "--train", str(tmp_path / "train"), "--classes", str(tmp_path / "classes.tsv")]
-    arguments += ["--order", "4", "--smoothing", "backoff", "--output", str(tmp_path / "model"), "--cutoffs", "1,1,2,2"]
+    inputs = [f"train={tmp_path / 'train'}", f"classes={tmp_path / 'classes.tsv'}"]
+    arguments = [
+        "fit-model",
+        "--row",
+        "{kind: class_ngram, classes: 25, n: 4, smoothing: backoff, cutoffs: [1, 1, 2, 2]}",
+    ]
+    arguments += ["--input", inputs[0], "--input", inputs[1], "--output", str(tmp_path / "model")]
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert "25 classes" in result.output
     assert "fallback discounts: classes, order 1" in result.output

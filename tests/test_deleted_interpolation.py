@@ -115,11 +115,9 @@ def test_commands_write_the_bins_of_every_token_and_the_model(tmp_path):
     assert arrays["bin"].tolist() == [ceil(-log((1 + frequency) / len(TRAIN))) for frequency in frequencies]
     assert header["vocabulary"] == "hash"
     model = str(tmp_path / "model")
-    result = run(
-        app,
-        ["fit-deleted-interpolation", "--train", train, "--valid", valid, "--output", model],
-        catch_exceptions=False,
-    )
+    inputs = ["--input", f"train={train}", "--input", f"valid={valid}"]
+    row = "{kind: deleted_interpolation}"
+    result = run(app, ["fit-model", "--row", row, *inputs, "--output", model], catch_exceptions=False)
     assert f"validation perplexity {np.exp(-MODEL.mean_ln_prob[-1]):.2f}" in result.output
     np.testing.assert_array_equal(load_scorer(model).weights, MODEL.weights)
 

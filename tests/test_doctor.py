@@ -89,7 +89,7 @@ def test_account_and_partition_of_the_training_come_from_the_profile(tmp_path):
     (tmp_path / "config.yaml").write_text(
         "config: ['mpi={ranks: 2, launcher: srun}']\n"
         "default-resources: {slurm_account: lab, slurm_partition: cpu}\n"
-        "set-resources: {train_nplm: {slurm_partition: mpi}}\n"
+        "set-resources: {train_network: {slurm_partition: mpi}}\n"
     )
     assert read_profile(tmp_path).site == ["--account=lab", "--partition=mpi"]
 

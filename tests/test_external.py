@@ -65,7 +65,7 @@ def test_an_external_row_is_of_the_family_that_it_says():
         },
         "mixtures": {"both": {"components": ["SRILM", "LSTM"], "weights": "fixed"}},
         "exclude": ["SRILM", "LSTM"],
-        "table": {"baseline": "SRILM"},
+        "table": {"baseline": "SRILM", "paper": "paper.csv"},
     }
     assert [is_network(experiment, name) for name in ("SRILM", "LSTM", "both")] == [False, True, True]
     table, _ = tabulate(experiment, [], [])

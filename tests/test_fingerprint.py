@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from nplm.fingerprint import PACKAGE, code_of
+from nplm.kinds import registry
+from nplm.scorers import reader_of
 
 FILES = {
     "__init__.py": '"""A package."""\n\n__version__ = "1"\n',
@@ -37,6 +39,8 @@ def score(path):
     "models/first.py": '''"""A model."""
 
 from ..shared import shared
+
+KIND = "first"
 
 
 def fit(limit):
@@ -76,6 +80,7 @@ def of_fit(package: Path) -> str:
             "return shared() + limit",
             "# Why.\n    return (\n        shared() + limit  # and how\n    )",
         ),
+        ("models/first.py", 'KIND = "first"', 'KIND = "the first"\nKINDS = (KIND, "another")'),
         ("command.py", '"""Fit."""', '"""Fit it."""'),
         ("command.py", "return toy.scores.score(path)", "return 0"),
         ("command.py", "help=__version__", "help='Fit.'"),
@@ -109,18 +114,44 @@ def test_modules_found_at_run_time_count_when_they_are_named(toy):
     assert code_of("toy.command", "score", also, toy()) != code_of("toy.command", "score", also, changed)
 
 
+def test_a_module_of_another_package_counts_with_what_it_imports_of_its_own_and_of_this_package(
+    toy, tmp_path, monkeypatch
+):
+    def fingerprint(addition: str = "", package: Path | None = None) -> str:
+        (tmp_path / "outside/helper.py").write_text(f"def helper():\n    return 1{addition}\n")
+        return code_of("toy.command", "score", ("outside.kind",), package or toy())
+
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/__init__.py").write_text("")
+    imports = {"enum": "Enum", "pathlib": "Path", "toy.shared": "shared", "outside.helper": "helper"}
+    text = "".join(f"from {module} import {name}\n" for module, name in imports.items())
+    (tmp_path / "outside/kind.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    before = fingerprint()
+    assert fingerprint() == before
+    assert fingerprint("  # why") == before
+    assert fingerprint(" + 1") != before
+    assert fingerprint(package=toy("shared.py", "return 1", "return 2")) != before
+    assert fingerprint(package=toy("models/second.py", "return 2", "return 3")) == before
+
+
 def test_an_unknown_function_is_an_error(toy):
     with pytest.raises(LookupError, match=r"no function 'fti' among .*fit"):
         code_of("toy.command", "fti", package=toy())
 
 
+def of_kind(name: str) -> tuple[str]:
+    """The module of a kind of model, which the rules name to `code_of`."""
+    return (registry()[name].code,)
+
+
 STAGES = {
-    "kneser_ney": ("nplm.cli.ngram", "fit_kneser_ney", ()),
-    "katz": ("nplm.cli.ngram", "fit_katz", ()),
-    "trigram": ("nplm.cli.ngram", "fit_deleted_interpolation", ()),
-    "train": ("nplm.cli.neural", "train_nplm", ()),
-    "score kneser_ney": ("nplm.cli.scores", "score", ("nplm.ngram.kneser_ney",)),
-    "score network": ("nplm.cli.scores", "score", ("nplm.neural.network",)),
+    "kneser_ney": ("nplm.cli.models", "fit_model", of_kind("kneser_ney")),
+    "katz": ("nplm.cli.models", "fit_model", of_kind("katz")),
+    "trigram": ("nplm.cli.models", "fit_model", of_kind("deleted_interpolation")),
+    "train": ("nplm.cli.models", "train_network", of_kind("nplm")),
+    "score kneser_ney": ("nplm.cli.scores", "score", (reader_of(registry()["kneser_ney"]), *of_kind("kneser_ney"))),
+    "score network": ("nplm.cli.scores", "score", (reader_of(registry()["nplm"]), *of_kind("nplm"))),
     "perplexity": ("nplm.cli.scores", "evaluate_perplexity", ()),
     "tabulate": ("nplm.cli.report", "tabulate", ()),
 }
@@ -133,7 +164,11 @@ STAGES = {
         ("ngram/backoff.py", {"kneser_ney", "score kneser_ney", "katz"}),
         ("ngram/katz.py", {"katz"}),
         ("ngram/deleted_interpolation.py", {"trigram"}),
-        ("neural/train.py", {"train"}),
+        ("neural/training.py", {"train"}),
+        ("neural/encoders/feed_forward.py", {"train", "score network"}),
+        ("neural/model.py", {"train", "score network"}),
+        ("external.py", set()),
+        ("neural/kinds.py", set()),
         ("neural/network.py", {"train", "score network"}),
         ("perplexity.py", {"score kneser_ney", "score network", "perplexity", "tabulate"}),
         ("report/table.py", {"tabulate"}),
@@ -166,6 +201,6 @@ def test_no_stage_group_of_the_command_line_imports_from_another():
     """Otherwise an edit to one group would rerun the stages of another."""
     sources = {path.stem: path.read_text() for path in (PACKAGE / "cli").glob("*.py")}
     groups = {name for name, source in sources.items() if "\n@app.command(" in source}
-    assert {"corpus", "ngram", "neural", "scores", "report"} <= groups
+    assert {"corpus", "ngram", "models", "scores", "report"} <= groups
     for name, source in sources.items():
         assert not groups & set(re.findall(r"^\s*(?:from|import) nplm\.cli\.(\w+)", source, re.M)), name

@@ -150,8 +150,8 @@ def test_sums_to_one_where_counts_are_peculiar(tokens, vocabulary_size):
 def test_command_fits_the_model_that_its_options_ask_for(tmp_path, n):
     tokens = stream()
     write_split(tmp_path / "train", Split("train", tokens, tokens[:0], "hash", V))
-    arguments = ["fit-katz", "--train", str(tmp_path / "train"), "--output", str(tmp_path / "model")]
-    arguments += ["--order", str(n), "--cutoffs", ",".join("112"[:n])]
+    arguments = ["fit-model", "--input", f"train={tmp_path / 'train'}", "--output", str(tmp_path / "model")]
+    arguments += ["--row", f"{{kind: katz, n: {n}, cutoffs: [{', '.join('112'[:n])}]}}"]
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert f"{n}-grams" in result.output
     expected = fit(tokens, V, n, (1, 1, 2)[:n], vocabulary="hash")

@@ -153,11 +153,38 @@ def test_bad_options_are_named(options, message):
 
 def test_command_fits_the_model_that_its_options_ask_for(tmp_path):
     write_split(tmp_path / "train", Split("train", stream(), stream()[:0], "hash", V))
-    arguments = ["fit-kneser-ney", "--train", str(tmp_path / "train"), "--output", str(tmp_path / "model")]
-    arguments += ["--order", "3", "--smoothing", "backoff", "--cutoffs"]
-    result = CliRunner().invoke(app, [*arguments, "1,1,2"], catch_exceptions=False)
+    arguments = ["fit-model", "--input", f"train={tmp_path / 'train'}", "--output", str(tmp_path / "model"), "--row"]
+    row = "{kind: kneser_ney, n: 3, smoothing: backoff, cutoffs: [1, 1, 2]}"
+    result = CliRunner().invoke(app, [*arguments, row], catch_exceptions=False)
     assert "3-grams" in result.output
     model = read_model(tmp_path / "model")
     assert (model.n, model.smoothing, model.cutoffs, model.vocabulary) == (3, "backoff", (1, 1, 2), "hash")
-    with pytest.raises(InputError, match="--cutoffs 1,x"):
-        CliRunner().invoke(app, [*arguments, "1,x"], catch_exceptions=False)
+    expected = fit(stream(), V, 3, "backoff", (1, 1, 2), vocabulary="hash")
+    split = Split("test", stream()[5000:], stream()[4990:5000], "hash", V)
+    np.testing.assert_array_equal(score(model, split, "x").ln_prob, score(expected, split, "x").ln_prob)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("{kind: kneser_ney, n: 2, smoothing: backoff, cutoffs: [1, x]}", r"--row\.cutoffs: \[1, 'x'\] is not allowed"),
+        ("{kind: kneser_ney, n: 2, smoothing: backoff, cutoffs: [1]}", "--row: cutoffs has 1 counts but n is 2"),
+        ("{kind: kneser_ney, n: 2}", "--row: has no 'smoothing', which kneser_ney needs: .*backoff | interpolated"),
+        ("{kind: kneser_nay}", "--row.kind: 'kneser_nay' is no kind of model; known kinds: .*kneser_ney"),
+        ("{n: 3}", "--row: has no kind; known kinds: .*kneser_ney"),
+        ("[3", "--row: not YAML"),
+        ("{kind: nplm, n: 2, h: 1, m: 1, direct: true}", "kind nplm is not fitted; train it with train-network"),
+        (
+            "{kind: external, family: n-gram, logarithm: log10, vocabulary_size: 9, valid: v, test: t}",
+            "kind external is not fitted; import its scores with import-scores",
+        ),
+        ("{kind: deleted_interpolation}", "--input: deleted_interpolation reads train, valid, but train is given"),
+    ],
+)
+def test_a_row_that_cannot_be_fitted_ends_the_command_in_one_line(tmp_path, row, message):
+    write_split(tmp_path / "train", Split("train", stream(), stream()[:0], "hash", V))
+    arguments = ["fit-model", "--input", f"train={tmp_path / 'train'}", "--output", str(tmp_path / "model"), "--row"]
+    with pytest.raises(InputError, match=message) as caught:
+        CliRunner().invoke(app, [*arguments, row], catch_exceptions=False)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "model").exists()

@@ -73,7 +73,7 @@ def jobs(ranks, tmp_path_factory) -> list[Job]:
 
 def trainings(jobs: list[Job]) -> list[Job]:
     found = [job for job in jobs if "{resources.launch}" in job.shell]
-    assert {job.rule for job in found} == {"train_nplm"}
+    assert {job.rule for job in found} == {"train_network"}
     return found
 
 
@@ -154,7 +154,7 @@ def test_processes_on_shared_memory_are_the_cpus_of_one_task(ranks, tmp_path):
     config = {"experiments": {"shared": {"extends": "brown", "models": {"MLP_shared": row}}}, "run": ["shared"]}
     (tmp_path / "shared.yaml").write_text(yaml.safe_dump(config))
     jobs = planned(tmp_path, str(tmp_path / "shared.yaml"), "--profile", "slurm", **{**MPI, "ranks": ranks})
-    [job] = [job for job in jobs if job.rule == "train_nplm_shared_memory"]
+    [job] = [job for job in jobs if job.rule == "train_network_shared_memory"]
     assert "mpi" not in job.resources
     command = submit_command(job)
     assert re.findall(r"--ntasks=(\d+)", command) == ["1"]

@@ -282,6 +282,25 @@ def test_without_a_paper_all_rows_are_in_the_table():
     assert "| net_learned" in text
 
 
+def test_an_experiment_without_a_paper_has_no_rows_that_are_not_run(tmp_path):
+    experiment = {**EXPERIMENT, "table": {**EXPERIMENT["table"], "paper": None}}
+    table, extra = tabulate(experiment, [], perplexities())
+    assert [row["scores"] for row in table] == list(VALID) and extra == []
+    assert NOT_RUN not in {cell for row in table for cell in row.values()}
+    table, _ = tabulate({**experiment, "only": ["kn4"]}, [], perplexities({"trigram": 360, "kn4": 341}))
+    assert [row["scores"] for row in table] == ["trigram", "kn4"]
+    with pytest.raises(InputError, match="perplexity of kn3, which the configuration does not run"):
+        tabulate({**experiment, "only": ["kn4"]}, [], perplexities())
+
+
+def test_only_some_rows_beside_a_paper_leave_the_others_as_not_run(paper):
+    scored = {name: VALID[name] for name in ("trigram", "net", "net_mix")}
+    table, extra = tabulate({**EXPERIMENT, "only": ["net_mix"]}, paper, perplexities(scored))
+    ran = {row["scores"] for row in table + extra if row["test_ppl"] != NOT_RUN}
+    assert ran == scored.keys()
+    assert len(table) == 7 and row_of(extra, "kn5")["test_ppl"] == NOT_RUN
+
+
 def test_csv_reads_back(tmp_path, tables):
     table_formats.write_table(tmp_path, EXPERIMENT, tables[0])
     table_formats.write_extra(tmp_path, EXPERIMENT, *tables)
@@ -594,7 +613,7 @@ def test_a_training_that_went_on_with_other_phases_has_them_all(tmp_path):
 
 def test_benchmarks_are_named_by_stage_and_job_and_are_of_what_is_run(tmp_path):
     jobs = [("score/net.test", 1.5, "200.5"), ("score/kn3.test", 0.5, "-"), ("tabulate", 2, "9")]
-    left = [("score/net.seed2.test", 9, "9"), ("train_nplm/other", 9, "9"), ("cluster_words/500", 9, "9")]
+    left = [("score/net.seed2.test", 9, "9"), ("train_network/other", 9, "9"), ("cluster_words/500", 9, "9")]
     for name, seconds, memory in jobs + left:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / f"{name}.tsv").write_text(f"s\tmax_rss\n{seconds}\t{memory}\n")

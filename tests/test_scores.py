@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 from nplm.arrays import write_arrays
 from nplm.cli import app
 from nplm.errors import InputError
-from nplm.scorers import READERS, load_scorer
+from nplm.kinds import Kind, registry
+from nplm.scorers import load_scorer
 from nplm.scores import ScoreStream, check_ln_prob, read_aligned_scores, read_scores, score, write_scores
 from nplm.streams import Split, write_split
 
@@ -92,14 +93,27 @@ def test_only_models_are_loaded_as_models(tmp_path):
         load_scorer(tmp_path / "a")
 
 
+@pytest.mark.parametrize("kind", ["rnn", "external"])
+def test_a_model_file_of_an_unknown_kind_ends_the_command_in_one_line(tmp_path, run, capsys, kind):
+    write_arrays(tmp_path / "model", kind, {"none": np.zeros(0)}, vocabulary="hash")
+    write_split(tmp_path / "test", SPLIT)
+    arguments = ["--model", tmp_path / "model", "--split", tmp_path / "test", "--output", tmp_path / "out"]
+    assert run("score", "--name", "x", *map(str, arguments)) == 1
+    known = ", ".join(sorted(kind.name for kind in registry().values() if kind.code))
+    error = f"nplm: error: {tmp_path}/model: holds '{kind}', which is no model; known models: {known}\n"
+    assert capsys.readouterr().err == error
+    assert "kneser_ney" in known and "nplm" in known
+
+
 def test_command_scores_a_model_file(tmp_path, monkeypatch):
-    """The command knows a model by its file's kind alone: a new kind of model is an entry in READERS."""
+    """The command knows a model by its file's kind alone: a new kind of model is a registration."""
     write_arrays(tmp_path / "model.safetensors", "bigram", {"none": np.zeros(0)}, vocabulary="hash")
     write_split(tmp_path / "test.safetensors", SPLIT)
     module = ModuleType("bigram_module")
     module.read_model = lambda path: Bigram()
     monkeypatch.setitem(sys.modules, "bigram_module", module)
-    monkeypatch.setitem(READERS, "bigram", "bigram_module")
+    kind = Kind("bigram", "a bigram", "here", own_keys=(), code="bigram_module", family="n-gram")
+    monkeypatch.setitem(registry(), "bigram", kind)
     arguments = ["score", "--model", "model", "--split", "test", "--name", "mine", "--output", "out"]
     paths = {"model": "model.safetensors", "test": "test.safetensors", "out": "scores.safetensors"}
     result = CliRunner().invoke(app, [str(tmp_path / paths[a]) if a in paths else a for a in arguments])

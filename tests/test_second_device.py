@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import torch
 from second_device import SECOND_DEVICE, OnTwoDevices
-from test_output_parallel import SHAPES, V
-from test_train import Interference
+from test_network import SHAPES, V
+from test_training import Interference
 
 from nplm.neural import kernels
-from nplm.neural.network import Shape, initial_parameters
-from nplm.neural.output_parallel import OutputParallel
+from nplm.neural.encoders.feed_forward import Shape
+from nplm.neural.network import JoinedArchitecture
 from nplm.neural.ranks import SingleRank
 from nplm.neural.shared_memory import SharedMemoryTraining
-from nplm.neural.train import Interrupted, Settings, Training
+from nplm.neural.training import Interrupted, Settings, Training
 from nplm.streams import Split
 
 EXAMPLES = 16 * 8
@@ -25,7 +25,7 @@ def training(device: str, shape: Shape, precision: str, folder, monitor, kind=Tr
         Split(name, tokens, np.zeros(0, np.uint8), "hash", V)
         for name, tokens in (("train", stream[300:]), ("valid", stream[:300]))
     )
-    settings = Settings(shape, 1, 0.05, 1e-8, 1e-4, 8, precision, device)
+    settings = Settings(JoinedArchitecture(shape), 1, 0.05, 1e-8, 1e-4, 8, precision, device)
     return kind(settings, train, valid, SingleRank(), 1, folder, monitor, **options)
 
 
@@ -35,7 +35,7 @@ def history_and_best(training: Training) -> tuple[list[dict], dict]:
         {name: value for name, value in record.items() if name not in SECONDS and not name.startswith("seconds")}
         for record in training.progress.history
     ]
-    return history, vars(training.best)
+    return history, training.best
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
@@ -43,24 +43,24 @@ def history_and_best(training: Training) -> tuple[list[dict], dict]:
 def test_a_second_device_trains_as_the_processor_does(tmp_path, monkeypatch, shape, precision):
     """To the same bits, where both take the passes of plain torch; interrupted and continued on the second device."""
     monkeypatch.setattr(kernels, "compiled", lambda: None)
-    monkeypatch.setattr("nplm.neural.train.CONTROL_INTERVAL", 4)  # of the 16 updates of an epoch
+    monkeypatch.setattr("nplm.neural.training.CONTROL_INTERVAL", 4)  # of the 16 updates of an epoch
     on_processor = training("cpu", shape, precision, tmp_path, Interference(0, None))
     on_processor.run(2, 0)
 
     monitor = Interference(2, lambda: setattr(interrupted, "_stop", True))
     with OnTwoDevices() as devices:
         interrupted = training(SECOND_DEVICE, shape, precision, tmp_path, monitor)
-        assert interrupted.network.C.device.type == SECOND_DEVICE
+        assert interrupted.network.encoder.C.device.type == SECOND_DEVICE
         with pytest.raises(Interrupted):
             interrupted.run(2, 0)
         continued = training(SECOND_DEVICE, shape, precision, tmp_path, monitor)
         assert 0 < continued.progress.position < EXAMPLES
-        network = continued.run(2, 0)
+        parameters = continued.run(2, 0)
     assert devices.operations > 1000
 
     (history, best), (expected_history, expected_best) = map(history_and_best, (continued, on_processor))
     assert history == expected_history
-    assert network.parameters is continued.best
+    assert parameters is continued.best
     for name, tensor in best.items():
         assert tensor.device.type == "cpu"
         assert torch.equal(tensor, expected_best[name])
@@ -81,14 +81,14 @@ def test_a_training_on_shared_memory_of_one_process_runs_on_a_second_device(tmp_
 
 def test_logits_beyond_float32_are_taken_anew_on_a_second_device(monkeypatch):
     monkeypatch.setattr(kernels, "compiled", lambda: None)
-    shape = SHAPES["direct"]
-    parameters = initial_parameters(shape, 1)
-    parameters.output *= 1e5
+    architecture = JoinedArchitecture(SHAPES["direct"])
+    parameters = architecture.initial_parameters(1)
+    parameters["output"] *= 1e5
     contexts, words = torch.arange(12).view(4, 3), torch.arange(4)
-    expected = OutputParallel(shape, parameters, SingleRank(), "float32", 4).ln_prob(contexts, words)
+    expected = architecture.network(parameters, SingleRank(), "float32", 4).ln_prob(contexts, words)
     assert expected.min() < -100
     with OnTwoDevices():
-        network = OutputParallel(shape, parameters, SingleRank(), "float32", 4, SECOND_DEVICE)
+        network = architecture.network(parameters, SingleRank(), "float32", 4, SECOND_DEVICE)
         found = network.ln_prob(contexts.to(SECOND_DEVICE), words.to(SECOND_DEVICE)).cpu()
     assert torch.equal(found, expected)
 

@@ -176,7 +176,7 @@ def test_a_changed_learning_rate_reruns_training_and_what_follows(finished, chan
     changed("experiments.tiny.models.MLP9.epsilon_0", 0.02)
     assert planned(finished) == {
         "write_configuration",
-        "train_nplm MLP9",
+        "train_network MLP9",
         "score MLP9",
         "fit_mixture MLP9_binned",
         "mix MLP9_binned",
@@ -207,8 +207,26 @@ def test_a_changed_learning_rate_reruns_training_and_what_follows(finished, chan
 def test_a_new_model_reruns_no_other(finished, changed):
     changed("experiments.tiny.exclude", [])
     jobs = planned(finished)
-    assert {"fit_kneser_ney kn3", "score kn3", "fit_mixture kn3_learned", "mix kn3_learned"} < jobs
+    assert {"fit_model kn3", "score kn3", "fit_mixture kn3_learned", "mix kn3_learned"} < jobs
     assert not {job for job in jobs if re.match(r"(fit_|train_|score|mix )", job) and "kn3" not in job}
+
+
+def test_only_what_is_asked_for_is_made_with_what_it_needs_and_the_baseline(finished, changed):
+    changed("experiments.tiny.only", ["MLP9_binned"])
+    changed("run", ["tiny"], keep=True)
+    jobs = {job for job in planned(finished, "--forceall") if re.match(r"(fit_|train_|cluster_|score|mix )", job)}
+    models = {"deleted_interpolation", "MLP9"}
+    assert jobs == {
+        *("fit_model deleted_interpolation", "train_network MLP9", "fit_mixture MLP9_binned", "mix MLP9_binned"),
+        *(f"score {model}" for model in models),
+    }
+
+
+def test_one_rule_makes_models_of_one_name_and_two_kinds(finished, changed):
+    changed("experiments.second.models.kn2", {"kind": "katz", "n": 2, "undefined_discounts": "fallback"})
+    jobs = planned(finished)
+    assert {"fit_model kn2", "score kn2"} < jobs
+    assert not {job for job in jobs if re.match(r"(fit_|train_|score|mix )", job) and "kn2" not in job}
 
 
 def test_rows_added_to_the_configuration_show_everywhere(finished, changed, tmp_path):
@@ -255,9 +273,9 @@ def test_two_ranks_train_the_same_network(finished, changed, tmp_path):
     shutil.copytree(finished, directory)
     shutil.rmtree(directory / "results/tiny/checkpoints")
     history = "results/tiny/models/MLP9/history.csv"
-    output = snakemake(directory, "--forcerun", "train_nplm", "--", history)
+    output = snakemake(directory, "--forcerun", "train_network", "--", history)
     assert re.search(r"^ +threads: 2$", output, re.M), "a rank is a core of this machine"
-    assert "2 rank(s)" in (directory / "results/tiny/logs/train_nplm/MLP9.log").read_text()
+    assert "2 rank(s)" in (directory / "results/tiny/logs/train_network/MLP9.log").read_text()
     with open(finished / history, newline="") as one, open(directory / history, newline="") as two:
         for row_of_one, row_of_two in zip(csv.DictReader(one), csv.DictReader(two), strict=True):
             assert float(row_of_two["valid_perplexity"]) == pytest.approx(
@@ -279,9 +297,9 @@ def test_the_configurations_that_ship_plan_every_model(tmp_path, name):
     shutil.copy(ROOT / "config.yaml", tmp_path)
     arguments = ["--configfile", str(ROOT / f"workflow/configs/{name}.yaml")] if name else []
     jobs = planned(tmp_path, *arguments)
-    ngrams = {"fit_deleted_interpolation deleted_interpolation", "fit_katz katz3_backoff"}
+    ngrams = {"fit_model deleted_interpolation", "fit_model katz3_backoff"}
     assert ngrams | {"retrieve_corpus", "mix MLP10"} < jobs
-    networks = {job.split()[1] for job in jobs if job.startswith("train_nplm")}
+    networks = {job.split()[1] for job in jobs if job.startswith("train_network")}
     rows = {"MLP1", "MLP3", "MLP5", "MLP7", "MLP9"}
     expected = {
         None: rows | {"MLP_plane"},
@@ -302,9 +320,9 @@ def test_the_experiments_of_table_2_ask_for_their_files_in_one_line_and_plan_its
     (tmp_path / files).parent.mkdir(parents=True)
     (tmp_path / files).write_text("Text.")
     jobs = planned(tmp_path, *arguments)
-    rows = {f"fit_kneser_ney kn{n}_backoff" for n in (3, 4, 5)}
-    assert rows | {"map_tokens", "fit_deleted_interpolation deleted_interpolation", "mix MLP10"} < jobs
-    assert {job for job in jobs if job.startswith("train_nplm")} == {"train_nplm MLP10_unmixed"}
+    rows = {f"fit_model kn{n}_backoff" for n in (3, 4, 5)}
+    assert rows | {"map_tokens", "fit_model deleted_interpolation", "mix MLP10"} < jobs
+    assert {job for job in jobs if job.startswith("train_network")} == {"train_network MLP10_unmixed"}
 
 
 def test_choosing_the_learning_rate_does_not_look_at_the_test_split(tmp_path):
@@ -312,7 +330,7 @@ def test_choosing_the_learning_rate_does_not_look_at_the_test_split(tmp_path):
     config = ROOT / "workflow/configs/learning_rate.yaml"
     jobs = planned(tmp_path, "reports/learning_rate/learning_curves.svg", "--configfile", str(config))
     trials = yaml.safe_load(config.read_text())["experiments"]["learning_rate"]["models"]
-    assert {job for job in jobs if job.startswith("train_nplm")} == {f"train_nplm {name}" for name in trials}
+    assert {job for job in jobs if job.startswith("train_network")} == {f"train_network {name}" for name in trials}
     assert not [job for job in jobs if job.startswith(("score", "fit_"))]
 
 

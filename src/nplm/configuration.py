@@ -5,21 +5,27 @@ any job, so that a wrong value stops it at once.
 """
 
 import hashlib
-import re
+from collections.abc import Callable
 from copy import deepcopy
 
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import best_match
 
 from nplm.errors import InputError
+from nplm.kinds import Kind, registry
+from nplm.rows import complete_row, number_as_text, shared_schema
+
+SPLITS = ("train", "valid", "test")
 
 
 def resolve_configuration(config: dict, schema: dict) -> dict:
     """The configuration with every experiment complete (see `resolve_experiment`) and checked.
 
-    `schema` is the JSON schema (draft 2020-12) of the result. Raises InputError for an unknown key, a value of a wrong
-    type or range, a cycle of `extends`, and a name that stands for nothing.
+    `schema` is the JSON schema (draft 2020-12) of the result but for `training` and the rows of models, which the kinds
+    define (nplm.rows). Raises InputError for an unknown key, a value of a wrong type or range, a cycle of `extends`,
+    and a name that stands for nothing.
     """
+    schema = {**schema, "$defs": schema["$defs"] | {"training": shared_schema()}}
     blocks = config.get("experiments")
     if not isinstance(blocks, dict) or not all(isinstance(block, dict) for block in blocks.values()):
         raise InputError("config: experiments: not a mapping from names to blocks; write one block per experiment")
@@ -34,18 +40,22 @@ def resolve_configuration(config: dict, schema: dict) -> dict:
         if name not in blocks:
             raise InputError(f"config: run: there is no experiment '{name}'; known: {', '.join(blocks)}")
     for name, experiment in resolved["experiments"].items():
-        _check_names(experiment, f"config: experiments.{name}")
-        _check_vocabulary(experiment["vocabulary"], f"config: experiments.{name}")
-        _check_external_rows(experiment, f"config: experiments.{name}")
+        where = f"config: experiments.{name}"
+        rows = complete_rows(experiment, where)
+        _check_names(experiment, rows, where)
+        _check_vocabulary(experiment["vocabulary"], where)
+        _check_imported_scores(experiment, rows, where)
         resolved["experiments"][name] = with_replicas(experiment)
-    _check_kinds({name: resolved["experiments"][name] for name in resolved["run"]})
+    _check_rules({name: resolved["experiments"][name] for name in resolved["run"]})
     return resolved
 
 
 def resolve_experiment(blocks: dict[str, dict], name: str) -> dict:
     """The block `name` merged over the block that it `extends`, if any, and so on; `extends` itself is gone.
 
-    Mappings merge key by key; everything else (lists too) replaces. Raises InputError for a cycle or an unknown name.
+    Mappings merge key by key; everything else (lists too) replaces. A model or mixture that is null here is one of the
+    extended block's that this one does without. Raises InputError for a cycle, an unknown name, and a null where there
+    is nothing to do without.
     """
     chain = [name]
     while (parent := blocks[chain[-1]].get("extends")) is not None:
@@ -58,18 +68,31 @@ def resolve_experiment(blocks: dict[str, dict], name: str) -> dict:
         chain.append(parent)
     resolved: dict = {}
     for link in reversed(chain):
-        resolved = _merge(resolved, blocks[link])
+        inherited, resolved = resolved, _merge(resolved, blocks[link])
+        for part in ("models", "mixtures"):
+            if not isinstance(rows := resolved.get(part), dict):
+                continue
+            for row in [row for row, keys in rows.items() if keys is None]:
+                if row not in (inherited.get(part) or {}):
+                    raise InputError(f"config: experiments.{link}.{part}.{row}: is null, but there is none to remove")
+                del rows[row]
     resolved.pop("extends", None)
     return resolved
 
 
+def complete_rows(experiment: dict, where: str = "config") -> dict[str, dict]:
+    """Model -> its row with what it leaves unsaid. Raises InputError as nplm.rows.complete_row does."""
+    shared = experiment.get("training", {})
+    return {name: complete_row(row, shared, f"{where}.models.{name}") for name, row in experiment["models"].items()}
+
+
 def with_replicas(experiment: dict) -> dict:
-    """The experiment with a model for every further seed of its networks (setting `seeds`), and mixtures of these.
+    """The experiment with a model for every further seed of those that draw (key `seeds`), and mixtures of these.
 
     The first seed keeps the row's name, the others are `NAME.seed2`, `NAME.seed3`, ...; what they are called decides
     what they draw (`derive_seed`), also where the row gives the first one's `seed`. The key `replicas` lists the names
     of each row that has several. A replica of a mixture takes the replica of the same number of each component that has
-    one.
+    one, and so does a replica of a model that refers to another.
     """
     models, mixtures = dict(experiment["models"]), dict(experiment["mixtures"])
     names: dict[str, list[str]] = {name: [name] for name in models}
@@ -80,29 +103,59 @@ def with_replicas(experiment: dict) -> dict:
             if name in models or name in mixtures:
                 raise InputError(f"config: '{name}' is what the second or a later seed of '{row}' is called; rename it")
 
-    for model, row in experiment["models"].items():
-        if row["kind"] == "nplm":
-            add_names(model, network_settings(experiment, model).get("seeds", 1))
-            further = {key: value for key, value in row.items() if key != "seed"}  # it is that of the first
-            models |= {name: further for name in names[model][1:]}
+    def replica(row: str, number: int) -> str:
+        """The name of this number's replica of a row, of the last one where there are fewer."""
+        return names[row][min(number, len(names[row]) - 1)]
+
+    for model, row in complete_rows(experiment).items():
+        add_names(model, row.get("seeds", 1))
+        given = experiment["models"][model]
+        further = {key: value for key, value in given.items() if key != "seed"}  # it is that of the first
+        for number, name in enumerate(names[model][1:], start=1):
+            references = {key: replica(row[key], number) for key in registry()[row["kind"]].references}
+            models[name] = further | references
     for mixture, row in experiment["mixtures"].items():
-        parts = [names[component] for component in row["components"]]
-        add_names(mixture, max(map(len, parts)))
+        add_names(mixture, max(len(names[component]) for component in row["components"]))
         for number, name in enumerate(names[mixture]):
-            mixtures[name] = {**row, "components": [part[min(number, len(part) - 1)] for part in parts]}
+            mixtures[name] = {**row, "components": [replica(component, number) for component in row["components"]]}
+
+    def with_seeds(listed: list[str]) -> list[str]:
+        return [name for row in listed for name in names[row]]
+
     return {
         **experiment,
         "models": models,
         "mixtures": mixtures,
-        "exclude": [name for excluded in experiment["exclude"] for name in names[excluded]],
+        "exclude": with_seeds(experiment.get("exclude", [])),
+        **({"only": with_seeds(experiment["only"])} if experiment.get("only") is not None else {}),
         "replicas": {row: several for row, several in names.items() if len(several) > 1},
     }
 
 
+def needs(experiment: dict, name: str) -> list[str]:
+    """What a model or mixture is made of: a mixture's components, the models that a model's row refers to."""
+    if name in experiment["mixtures"]:
+        return experiment["mixtures"][name]["components"]
+    row = experiment["models"][name]
+    return [row[key] for key in registry()[row["kind"]].references]
+
+
 def is_run(experiment: dict, name: str) -> bool:
-    """Whether a model or mixture of a resolved experiment is run: neither it nor anything it needs is excluded."""
-    mixture = experiment["mixtures"].get(name, {"components": []})
-    return name not in experiment["exclude"] and all(is_run(experiment, part) for part in mixture["components"])
+    """Whether a model or mixture of a resolved experiment is run.
+
+    It is where neither it nor anything it needs is in `exclude` and, where the experiment has `only`, it is there, is
+    the baseline of the table, or something that is run needs it.
+    """
+    only = experiment.get("only")
+    baseline = experiment.get("table", {}).get("baseline")
+    baselines = experiment.get("replicas", {}).get(baseline, [baseline])
+    wanted = only is None or name in _with_needs(experiment, [*only, *baselines])
+    return wanted and not set(_with_needs(experiment, [name])) & set(experiment["exclude"])
+
+
+def _with_needs(experiment: dict, names: list[str]) -> list[str]:
+    """The names and those of everything that they need."""
+    return [each for name in names for each in (name, *_with_needs(experiment, needs(experiment, name)))]
 
 
 def further_seeds(replicas: dict[str, list[str]]) -> set[str]:
@@ -110,12 +163,10 @@ def further_seeds(replicas: dict[str, list[str]]) -> set[str]:
     return {name for names in replicas.values() for name in names[1:]}
 
 
-def models_run(experiment: dict, *kinds: str) -> list[str]:
-    """Names of the models that are run, of the given kinds (all kinds if none is given), in the config's order."""
+def models_run(experiment: dict, of: Callable[[Kind], object] = lambda kind: True) -> list[str]:
+    """Names of the models that are run, of the kinds for which `of` holds (all if none is given), in order."""
     return [
-        name
-        for name, model in experiment["models"].items()
-        if is_run(experiment, name) and (not kinds or model["kind"] in kinds)
+        name for name, row in experiment["models"].items() if of(registry()[row["kind"]]) and is_run(experiment, name)
     ]
 
 
@@ -124,12 +175,10 @@ def mixtures_run(experiment: dict) -> list[str]:
     return [name for name in experiment["mixtures"] if is_run(experiment, name)]
 
 
-def network_settings(experiment: dict, model: str) -> dict:
-    """The settings of a network: those of `training`, over which the model's own row goes, without its kind."""
-    defaults = {"strategy": "output-parallel", "device": "auto"}
-    settings = {**defaults, **experiment["training"], **experiment["models"][model]}
-    del settings["kind"]
-    return settings
+def rule_of(row: dict) -> str:
+    """What makes a model of this complete row: "import" of its scores, "fit", or training by a "strategy"."""
+    kind = registry()[row["kind"]]
+    return row["strategy"] if kind.epochs else "fit" if kind.code else "import"
 
 
 def derive_seed(seed: int, name: str) -> int:
@@ -145,8 +194,16 @@ def _merge(base: dict, over: dict) -> dict:
     return merged
 
 
-def _check_names(experiment: dict, where: str) -> None:
+def _check_names(experiment: dict, rows: dict[str, dict], where: str) -> None:
     models, mixtures = experiment["models"], experiment["mixtures"]
+    for number, (name, row) in enumerate(rows.items()):
+        for key in registry()[row["kind"]].keys:
+            earlier = [other for other in list(rows)[:number] if rows[other]["kind"] in key.refers_to]
+            if key.refers_to and row[key.name] not in earlier:
+                raise InputError(
+                    f"{where}.models.{name}.{key.name}: '{row[key.name]}' is no earlier model of kind "
+                    f"{' or '.join(key.refers_to)}; give one ({', '.join(earlier) or 'there is none yet'})"
+                )
     known = list(models)
     for name, mixture in mixtures.items():
         if name in models:
@@ -157,26 +214,25 @@ def _check_names(experiment: dict, where: str) -> None:
                     f"{where}.mixtures.{name}: component '{component}' is no model and no earlier mixture; correct it"
                 )
         known.append(name)
-    for name in experiment["exclude"]:
-        if name not in known:
-            raise InputError(f"{where}.exclude: there is no model or mixture '{name}'; correct or remove it")
+    for key in ("exclude", "only"):
+        for name in experiment.get(key) or ():
+            if name not in known:
+                raise InputError(f"{where}.{key}: there is no model or mixture '{name}'; correct or remove it")
     if experiment["table"]["baseline"] not in known:
         raise InputError(f"{where}.table.baseline: there is no model or mixture '{experiment['table']['baseline']}'")
 
 
-def _check_kinds(experiments: dict[str, dict]) -> None:
+def _check_rules(experiments: dict[str, dict]) -> None:
     """Raise InputError where experiments that are run together have models of one name that different rules make."""
-    seen: dict[str, tuple[str, str]] = {}
+    seen: dict[str, tuple[str, str, str]] = {}
     for experiment, block in experiments.items():
-        for name, model in block["models"].items():
-            kind = model["kind"]
-            if kind == "nplm":
-                kind += f" ({network_settings(block, name)['strategy']})"
-            other, before = seen.setdefault(name, (experiment, kind))
-            if before != kind:
+        for name, row in complete_rows(block).items():
+            rule, kind = rule_of(row), row["kind"]
+            other, before, other_kind = seen.setdefault(name, (experiment, rule, kind))
+            if before != rule:
                 raise InputError(
-                    f"config: experiments.{experiment}.models.{name}: is {kind} here and {before} in {other}; rename "
-                    "one of them, or run one experiment at a time"
+                    f"config: experiments.{experiment}.models.{name}: is {kind} ({rule}) here and {other_kind} "
+                    f"({before}) in {other}; rename one of them, or run one experiment at a time"
                 )
 
 
@@ -185,15 +241,14 @@ def _check_vocabulary(vocabulary: dict, where: str) -> None:
         raise InputError(f"{where}.vocabulary: give one of rare_threshold and size, and null for the other")
 
 
-def _check_external_rows(experiment: dict, where: str) -> None:
-    if "train" not in experiment.get("scored_splits", ["train"]):
-        return
-    for name, model in experiment["models"].items():
-        if model["kind"] == "external" and "train" not in model:
-            raise InputError(
-                f"{where}.models.{name}: has no 'train'; name the file of that split, or leave train out with "
-                "scored_splits: [valid, test]"
-            )
+def _check_imported_scores(experiment: dict, rows: dict[str, dict], where: str) -> None:
+    for name, row in rows.items():
+        for split in experiment.get("scored_splits", SPLITS):
+            if rule_of(row) == "import" and row[split] is None:
+                raise InputError(
+                    f"{where}.models.{name}: has no '{split}'; name the file of that split, or leave it out with "
+                    "scored_splits: [valid, test]"
+                )
 
 
 def _explain(error: ValidationError) -> str:
@@ -203,11 +258,6 @@ def _explain(error: ValidationError) -> str:
         known = error.schema.get("properties", {})
         unknown = ", ".join(f"'{key}'" for key in error.instance if key not in known)
         return f"config: {where}: unknown key {unknown}; correct or remove it (known: {', '.join(known)})"
-    if (
-        error.validator == "type"
-        and isinstance(error.instance, str)
-        and re.fullmatch(r"[+-]?\d+e[+-]?\d+", error.instance)
-    ):
-        mantissa, exponent = error.instance.split("e")
-        return f"config: {where}: '{error.instance}' is text to YAML; write {mantissa}.0e{exponent}"
+    if text := number_as_text(error.instance):
+        return f"config: {where}: {text}"
     return f"config: {where}: {error.message}"

@@ -93,7 +93,7 @@ def read_profile(folder: Path) -> Profile:
         launcher = yaml.safe_load(mpi)["launcher"]
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError):
         raise InputError(f"{path}: no line config: 'mpi={{..., launcher: ...}}'; see slurm/config.yaml") from None
-    resources = {**profile.get("default-resources", {}), **profile.get("set-resources", {}).get("train_nplm", {})}
+    resources = {**profile.get("default-resources", {}), **profile.get("set-resources", {}).get("train_network", {})}
     names = {"slurm_account": "--account", "slurm_partition": "--partition"}
     site = [f"{option}={resources[name]}" for name, option in names.items() if name in resources]
     attempts = 1 + int(profile.get("retries", 0))

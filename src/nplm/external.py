@@ -6,9 +6,28 @@ import numpy as np
 
 from nplm.errors import InputError
 from nplm.files import read_text
+from nplm.kinds import FAMILIES, ORDER, TEXT, Key, Kind, choice, whole_number
 from nplm.scores import ScoreStream, check_ln_prob
 from nplm.streams import Split
 
+KIND = Kind(
+    name="external",
+    title="another toolkit's model, of which only scores are given",
+    source="docs/report.md",
+    own_keys=(
+        Key("family", choice(*FAMILIES[:2]), "which rows of the tables it is compared with"),
+        Key("logarithm", choice("natural", "log10"), "what the files hold"),
+        Key("vocabulary_size", whole_number(2), "words that the model shares its probability among"),
+        Key(
+            "train", {"type": ["string", "null"], "minLength": 1}, "file of the train split, where that is scored", None
+        ),
+        Key("valid", TEXT, "text file with the log-probability of every token of valid"),
+        Key("test", TEXT, "the same of test"),
+        Key("n", ORDER | {"type": ["integer", "null"]}, "order, for the tables", None, column="n"),
+    ),
+    code=None,
+    family=None,
+)
 TO_NATS = {"natural": 1.0, "log10": float(np.log(10))}
 """Logarithm of the file -> factor that makes it natural."""
 

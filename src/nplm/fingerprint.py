@@ -8,11 +8,16 @@ import ast
 import hashlib
 from copy import copy
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
+DECLARATIONS = ("KIND", "KINDS", "MODULES")
+"""Names whose values say what kinds of model there are (nplm.kinds). They are no code: what a job needs of them reaches
+it as its inputs and parameters, so a new kind, or a better explanation of a key, reruns nothing."""
 
 
+@cache
 def code_of(module: str, function: str | None = None, also: tuple[str, ...] = (), package: Path = PACKAGE) -> str:
     """Fingerprint (16 hex digits) of a module of the package and of all modules of it that it imports, transitively.
 
@@ -68,6 +73,7 @@ def _names_bound(statement: ast.stmt) -> list[str]:
 def _imports(tree: ast.AST, module: str, package: Path) -> set[str]:
     """Names of the package's modules that are imported anywhere in a syntax tree of `module`."""
     found = set()
+    own = (package.name, module.split(".")[0])
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
@@ -75,18 +81,25 @@ def _imports(tree: ast.AST, module: str, package: Path) -> set[str]:
             is_package = _file(module, package).name == "__init__.py"
             parents = module.split(".")[: len(module.split(".")) - node.level + is_package] if node.level else []
             source = ".".join([*parents, *([node.module] if node.module else [])])
-            submodules = {alias.name: f"{source}.{alias.name}" for alias in node.names}
-            found |= {name if _file(name, package).exists() else source for name in submodules.values()}
-    return {name for name in found if name.split(".")[0] == package.name}
+            if source.split(".")[0] in own:
+                names = {f"{source}.{alias.name}" for alias in node.names}
+                found |= {name if _file(name, package).exists() else source for name in names}
+    return {name for name in found if name.split(".")[0] in own}
 
 
 @cache
 def _tree(module: str, package: Path) -> ast.Module:
-    """The syntax tree of a module of the package, without docstrings (comments never are in it)."""
-    return _WithoutDocstrings().visit(ast.parse(_file(module, package).read_text(encoding="utf-8")))
+    """The syntax tree of a module, without docstrings (comments never are in it) and `DECLARATIONS`."""
+    tree = _WithoutDocstrings().visit(ast.parse(_file(module, package).read_text(encoding="utf-8")))
+    tree.body = [statement for statement in tree.body if not set(_names_bound(statement)) & set(DECLARATIONS)]
+    return tree
 
 
 def _file(module: str, package: Path) -> Path:
+    if module.split(".")[0] != package.name:  # of another package, which registers a kind of model
+        parent = module.rpartition(".")[0]
+        spec = find_spec(module) if not parent or _file(parent, package).name == "__init__.py" else None
+        return Path(spec.origin if spec and spec.origin else f"{module}.py")
     path = package.parent.joinpath(*module.split("."))
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 

@@ -78,7 +78,7 @@ def test_the_two_ranks_were_on_two_nodes(finished):
     nodes = [
         node
         for comment, node, path in (job.split(maxsplit=2) for job in jobs)
-        if comment.startswith("rule_train_nplm") and is_in(finished, path)
+        if comment.startswith("rule_train_network") and is_in(finished, path)
     ]
     assert nodes == ["n[1-2]"]
     assert "2 rank(s) of 1 thread(s)" in finished.read(LOG)
@@ -152,11 +152,11 @@ def test_a_launcher_that_does_not_fit_the_mpi_library_is_refused(untrained):
 def test_a_rank_that_raises_leaves_its_traceback_in_the_log(untrained, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
         "import os, sys\n"
-        "if 'train-nplm' in sys.orig_argv and os.environ.get('SLURM_PROCID') == '1':\n"
-        "    from nplm.neural.output_parallel import OutputParallel\n"
+        "if 'train-network' in sys.orig_argv and os.environ.get('SLURM_PROCID') == '1':\n"
+        "    from nplm.neural.network import JoinedNetwork\n"
         "    def fail(self, *arguments):\n"
         "        raise RuntimeError('rank 1 fails on purpose')\n"
-        "    OutputParallel.update = fail\n"
+        "    JoinedNetwork.update = fail\n"
     )
     path = os.pathsep.join([str(tmp_path), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     untrained.snakemake("--profile", "slurm", "--retries", "0", "--", MODEL, status=1, PYTHONPATH=path)

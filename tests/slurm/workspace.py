@@ -32,7 +32,7 @@ table: {name: table1, paper: null, corpus: null, baseline: kn2}
 """
 """What the experiment has of its own; all else is as in config.yaml."""
 MODEL = "results/tiny/models/MLP9/model.safetensors"
-LOG = "results/tiny/logs/train_nplm/MLP9.log"
+LOG = "results/tiny/logs/train_network/MLP9.log"
 
 OUTER_JOB = {
     **{name: "7" for name in ("SLURM_JOB_ID", "SLURM_JOBID")},
@@ -120,16 +120,16 @@ class Workspace:
         except FileNotFoundError:
             return ""
 
-    def change_profile(self, **train_nplm: object) -> None:
-        """Two ranks, one on each node of the cluster, and these resources of the rule train_nplm."""
+    def change_profile(self, **train_network: object) -> None:
+        """Two ranks, one on each node of the cluster, and these resources of the rule train_network."""
         path = self.directory / "slurm/config.yaml"
         profile = yaml.safe_load(path.read_text())
         [mpi] = [yaml.safe_load(entry.removeprefix("mpi=")) for entry in profile["config"]]
         mpi["ranks"] = 2
-        mpi["launcher"] = train_nplm.pop("launcher", mpi["launcher"])
+        mpi["launcher"] = train_network.pop("launcher", mpi["launcher"])
         # A block without quotes, as in the profile: it passes through several shells on its way to the nodes.
         profile["config"] = ["mpi={" + ", ".join(f"{key}: {value}" for key, value in mpi.items()) + "}"]
-        profile["set-resources"]["train_nplm"].update(nodes=2, mem_mb_per_cpu=1000, **train_nplm)
+        profile["set-resources"]["train_network"].update(nodes=2, mem_mb_per_cpu=1000, **train_network)
         profile["default-resources"].update(mem_mb=1000)
         path.write_text(yaml.safe_dump(profile))
 
@@ -160,5 +160,6 @@ class Workspace:
     def job_logs(self) -> list[str]:
         """What the jobs of the training said, oldest first; SLURM's log of a job that ended well is removed."""
         return [
-            path.read_text() for path in sorted(self.directory.glob(".snakemake/slurm_logs/rule_train_nplm/**/*.log"))
+            path.read_text()
+            for path in sorted(self.directory.glob(".snakemake/slurm_logs/rule_train_network/**/*.log"))
         ]

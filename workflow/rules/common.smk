@@ -14,7 +14,8 @@ from nplm import configuration
 from nplm.corpus.paths import expand_paths
 from nplm.errors import InputError
 from nplm.fingerprint import code_of
-from nplm.scorers import READERS
+from nplm.kinds import registry
+from nplm.scorers import reader_of
 
 SPLITS = ["train", "valid", "test"]
 
@@ -36,6 +37,7 @@ def checked_configuration():
 CONFIGURATION = checked_configuration()
 MPI = CONFIGURATION["mpi"]
 EXPERIMENTS = {name: CONFIGURATION["experiments"][name] for name in CONFIGURATION["run"]}
+ROWS = {name: configuration.complete_rows(block) for name, block in EXPERIMENTS.items()}
 
 
 def files_of_corpus(name):
@@ -57,19 +59,14 @@ def any_of(names):
     return "|".join(sorted(map(re.escape, names))) or "(?!)"
 
 
-def models_of_kinds(*kinds):
-    """Wildcard constraint: names of the models of these kinds (all kinds if none is given) in any experiment run."""
-    return any_of({name for block in EXPERIMENTS.values() for name in configuration.models_run(block, *kinds)})
-
-
-def networks_trained_by(strategy):
-    """Wildcard constraint: names of the networks that are trained by this strategy in any experiment run."""
+def models_made_by(*rules):
+    """Wildcard constraint: names of the models that are made so (nplm.configuration.rule_of) in any experiment run."""
     return any_of(
         {
             name
-            for block in EXPERIMENTS.values()
-            for name in configuration.models_run(block, "nplm")
-            if configuration.network_settings(block, name)["strategy"] == strategy
+            for experiment, block in EXPERIMENTS.items()
+            for name in configuration.models_run(block)
+            if configuration.rule_of(ROWS[experiment][name]) in rules
         }
     )
 
@@ -78,7 +75,7 @@ wildcard_constraints:
     experiment=any_of(EXPERIMENTS),
     split=any_of(SPLITS),
     classes=r"\d+",
-    model=models_of_kinds(),
+    model=any_of({name for block in EXPERIMENTS.values() for name in configuration.models_run(block)}),
     mixture=any_of({name for block in EXPERIMENTS.values() for name in block["mixtures"]}),
     table=any_of({block["table"]["name"] for block in EXPERIMENTS.values()}),
 
@@ -88,9 +85,24 @@ def experiment(wildcards):
     return EXPERIMENTS[wildcards.experiment]
 
 
-def model(wildcards):
-    """The configuration's row of the job's model."""
-    return experiment(wildcards)["models"][wildcards.model]
+def row(wildcards):
+    """The complete row of the job's model."""
+    return ROWS[wildcards.experiment][wildcards.model]
+
+
+def kind(wildcards):
+    """What the kind of the job's model says of itself."""
+    return registry()[row(wildcards)["kind"]]
+
+
+def model_file(experiment, name):
+    """Path of a model's file."""
+    return f"results/{experiment}/models/{name}/model.safetensors"
+
+
+def model_files(wildcards, of):
+    """The model files of an experiment, of the kinds for which `of` holds."""
+    return [model_file(wildcards.experiment, name) for name in configuration.models_run(experiment(wildcards), of)]
 
 
 def options(**values):
@@ -172,44 +184,44 @@ def split_options(wildcards):
     return options(**sizes, at=splits.get("at"))
 
 
-def backoff_options(wildcards):
-    row = model(wildcards)
-    return options(
-        order=row["n"],
-        smoothing=row.get("smoothing"),
-        cutoffs=",".join(map(str, row["cutoffs"])) if "cutoffs" in row else None,
-        undefined_discounts=row.get("undefined_discounts"),
-    )
-
-
 def clustering_options(wildcards):
     block = experiment(wildcards)
     return options(**block["clustering"], seed=configuration.derive_seed(block["seed"], f"classes {wildcards.classes}"))
 
 
-def word_classes(wildcards):
-    """The classes that a class-based model is of."""
-    return f"results/{wildcards.experiment}/classes/{model(wildcards)['classes']}/classes.tsv"
+def fit_inputs(wildcards):
+    """What the fit of the job's model reads, by name: what its kind says beyond the train split."""
+    folder = f"results/{wildcards.experiment}"
+    paths = {"train": f"{folder}/train.safetensors"}
+    for name in kind(wildcards).reads:
+        if name == "classes":
+            paths[name] = f"{folder}/classes/{row(wildcards)['classes']}/classes.tsv"
+        elif name in kind(wildcards).references:
+            paths[name] = model_file(wildcards.experiment, row(wildcards)[name])
+        else:
+            paths[name] = f"{folder}/{name}.safetensors"
+    return paths
+
+
+def fit_options(wildcards, input):
+    """The row, the inputs and, for kinds that draw random numbers, the seed."""
+    seed = seed_of(wildcards) if kind(wildcards).random else None
+    return options(row=job_row(wildcards), input=[f"{name}={path}" for name, path in input.items()], seed=seed)
 
 
 def training_options(wildcards):
-    settings = configuration.network_settings(experiment(wildcards), wildcards.model)
-    return options(
-        order=settings["n"],
-        hidden=settings["h"],
-        features=settings["m"],
-        direct=settings["direct"],
-        epsilon_0=settings["epsilon_0"],
-        r=settings["r"],
-        weight_decay=settings["weight_decay"],
-        examples_per_update=settings["K"],
-        epochs=settings["epochs"],
-        patience=settings["patience"] or 0,
-        precision=settings["precision"],
-        strategy=settings["strategy"],
-        device=settings["device"],
-        seed=settings.get("seed", configuration.derive_seed(experiment(wildcards)["seed"], wildcards.model)),
-    )
+    return options(row=job_row(wildcards), seed=seed_of(wildcards))
+
+
+def job_row(wildcards):
+    """The complete row as an argument; its seeds are the workflow's business."""
+    return json.dumps({key: value for key, value in row(wildcards).items() if key not in ("seed", "seeds")})
+
+
+def seed_of(wildcards):
+    """The row's own seed, or one derived from the experiment's and the model's name."""
+    own = row(wildcards)["seed"]
+    return configuration.derive_seed(experiment(wildcards)["seed"], wildcards.model) if own is None else own
 
 
 def mpi_resources(ranks, launcher):
@@ -228,14 +240,24 @@ def mpi_resources(ranks, launcher):
     }
 
 
+def fitting_code(wildcards):
+    """A fit depends on the code of the model's own kind and of no other."""
+    return code_of("nplm.cli.models", "fit_model", also=(kind(wildcards).code,))
+
+
+def training_code(wildcards):
+    """So does a training."""
+    return code_of("nplm.cli.models", "train_network", also=(kind(wildcards).code,))
+
+
 def scoring_code(wildcards):
-    """Scoring depends on the code of the model's own kind and of no other."""
-    return code_of("nplm.cli.scores", "score", also=(READERS[model(wildcards)["kind"]],))
+    """So does scoring."""
+    return code_of("nplm.cli.scores", "score", also=(reader_of(kind(wildcards)), kind(wildcards).code))
 
 
 def external_options(wildcards):
-    row = model(wildcards)
-    return options(logarithm=row["logarithm"], vocabulary_size=row["vocabulary_size"])
+    given = row(wildcards)
+    return options(logarithm=given["logarithm"], vocabulary_size=given["vocabulary_size"])
 
 
 def component_scores(wildcards):
@@ -279,9 +301,10 @@ def comparison_options(wildcards):
 
 
 def histories(wildcards):
-    """The training history of every network of an experiment."""
-    networks = configuration.models_run(experiment(wildcards), "nplm")
-    return [f"results/{wildcards.experiment}/models/{model}/history.csv" for model in networks]
+    """The training history of every model of an experiment that is trained in epochs."""
+    return [
+        path.replace("model.safetensors", "history.csv") for path in model_files(wildcards, lambda kind: kind.epochs)
+    ]
 
 
 def mixture_files(wildcards):
@@ -291,9 +314,8 @@ def mixture_files(wildcards):
 
 
 def interpolated_trigrams(wildcards):
-    """Every deleted-interpolation trigram of an experiment."""
-    models = configuration.models_run(experiment(wildcards), "deleted_interpolation")
-    return [f"results/{wildcards.experiment}/models/{model}/model.safetensors" for model in models]
+    """The models of an experiment that are mixtures themselves, whose weights the report shows."""
+    return model_files(wildcards, lambda kind: "mixture_weights" in kind.shows)
 
 
 def retrieval_record(wildcards):
@@ -334,27 +356,34 @@ def mixture_table(wildcards):
     return [f"reports/{wildcards.experiment}/mixture_weights.csv"] if mixtures else []
 
 
-def networks(wildcards):
-    """The parameters of every network of an experiment."""
-    models = configuration.models_run(experiment(wildcards), "nplm")
-    return [f"results/{wildcards.experiment}/models/{model}/model.safetensors" for model in models]
+def models_with_features(wildcards):
+    """The models of an experiment that have features of words, C."""
+    return model_files(wildcards, has_features)
+
+
+def has_features(kind):
+    return "features" in kind.shows
 
 
 def neighbour_table(wildcards):
-    """The table of words with similar features, if there is a network."""
-    return [f"reports/{wildcards.experiment}/neighbours.csv"] if networks(wildcards) else []
+    """The table of words with similar features, if a model has any."""
+    return [f"reports/{wildcards.experiment}/neighbours.csv"] if models_with_features(wildcards) else []
 
 
 def training_table(wildcards):
-    """The table of trainings, if there is a network."""
-    return [f"reports/{wildcards.experiment}/trainings.csv"] if networks(wildcards) else []
+    """The table of trainings, if there is one."""
+    return [f"reports/{wildcards.experiment}/trainings.csv"] if histories(wildcards) else []
 
 
 def class_files(wildcards):
     """The word classes of the class-based models, one table for each number of classes."""
-    block = experiment(wildcards)
-    numbers = {block["models"][name]["classes"] for name in configuration.models_run(block, "class_ngram")}
+    names = configuration.models_run(experiment(wildcards), reads_classes)
+    numbers = {ROWS[wildcards.experiment][name]["classes"] for name in names}
     return [f"results/{wildcards.experiment}/classes/{number}/classes.tsv" for number in sorted(numbers)]
+
+
+def reads_classes(kind):
+    return "classes" in kind.reads
 
 
 def word_class_table(wildcards):
@@ -368,28 +397,29 @@ def rows(block, names):
     return [name for name in names if name not in further]
 
 
-def networks_in_the_plane(block):
-    """The networks with m = 2, whose features can be plotted as they are; one of each row's seeds."""
-    return [name for name in rows(block, configuration.models_run(block, "nplm")) if block["models"][name]["m"] == 2]
+def models_in_the_plane(wildcards):
+    """The models with two features a word, which can be plotted as they are; one of each row's seeds."""
+    block = experiment(wildcards)
+    names = rows(block, configuration.models_run(block, has_features))
+    return [name for name in names if ROWS[wildcards.experiment][name].get("m") == 2]
 
 
 def captions_of_figures(wildcards):
     """The figures for which the experiment has something to show, in the report's order -> the name of their caption."""
     block = experiment(wildcards)
     weights = {block["mixtures"][mixture]["weights"] for mixture in configuration.mixtures_run(block)}
-    networks = configuration.models_run(block, "nplm")
     run = rows(block, [*configuration.models_run(block), *configuration.mixtures_run(block)])
     shown = {
         "perplexity": True,
         "gains": block["table"]["baseline"] in run and len(run) > 1,
-        "learning_curves": networks,
-        "mixture_weights": "binned" in weights or configuration.models_run(block, "deleted_interpolation"),
-        "classes": configuration.models_run(block, "class_ngram"),
-        "training_time": networks,
-        "feature_map": networks,
+        "learning_curves": histories(wildcards),
+        "mixture_weights": "binned" in weights or interpolated_trigrams(wildcards),
+        "classes": class_files(wildcards),
+        "training_time": histories(wildcards),
+        "feature_map": models_with_features(wildcards),
     }
     return {name: name for name in shown if shown[name]} | {
-        f"features.{name}": "features" for name in networks_in_the_plane(block)
+        f"features.{name}": "features" for name in models_in_the_plane(wildcards)
     }
 
 

@@ -377,7 +377,7 @@ rule plot_training_time:
 rule tabulate_neighbours:
     """List the nearest neighbours of words in the features of the best network."""
     input:
-        models=networks,
+        models=models_with_features,
         tables=tables,
         vocabulary="results/{experiment}/vocabulary.tsv",
     output:
@@ -431,7 +431,7 @@ rule tabulate_word_classes:
 rule plot_feature_map:
     """Draw the features of the best network on a map in two dimensions."""
     input:
-        models=networks,
+        models=models_with_features,
         tables=tables,
         vocabulary="results/{experiment}/vocabulary.tsv",
     output:

@@ -18,10 +18,10 @@ rule score:
     benchmark:
         "results/{experiment}/benchmarks/score/{model}.{split}.tsv"
     wildcard_constraints:
-        model=models_of_kinds(*READERS),
+        model=models_made_by("fit", "output-parallel", "shared-memory"),
     conda:
         "../../envs/nplm.yaml"
-    threads: lambda wildcards: MPI["threads"] if model(wildcards)["kind"] == "nplm" else 1
+    threads: lambda wildcards: MPI["threads"] if kind(wildcards).family == "network" else 1
     params:
         code=scoring_code,
     shell:
@@ -32,7 +32,7 @@ rule score:
 rule import_scores:
     """Make a score stream of another toolkit's log-probabilities."""
     input:
-        log_probabilities=lambda wildcards: model(wildcards)[wildcards.split],
+        log_probabilities=lambda wildcards: row(wildcards)[wildcards.split],
         split="results/{experiment}/{split}.safetensors",
     output:
         scores="results/{experiment}/scores/{model}.{split}.safetensors",
@@ -41,7 +41,7 @@ rule import_scores:
     benchmark:
         "results/{experiment}/benchmarks/import_scores/{model}.{split}.tsv"
     wildcard_constraints:
-        model=models_of_kinds("external"),
+        model=models_made_by("import"),
     conda:
         "../../envs/nplm.yaml"
     params:

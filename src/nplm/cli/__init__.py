@@ -28,7 +28,7 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
         raise typer.Exit
 
 
-for _stages in ("corpus", "mapping", "ngram", "classes", "neural", "scores", "report", "doctor"):
+for _stages in ("corpus", "mapping", "ngram", "classes", "models", "scores", "report", "doctor"):
     import_module(f"nplm.cli.{_stages}")
 
 

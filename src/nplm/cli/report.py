@@ -130,7 +130,7 @@ def tabulate_mixture_weights(
     mixture: Annotated[list[Path] | None, Option(help="Mixture made by fit-mixture (JSON); repeat for each.")] = None,
     trigram: Annotated[
         list[Path] | None,
-        Option(help="Model made by fit-deleted-interpolation, in a folder of its name; repeat for each."),
+        Option(help="Model of kind deleted_interpolation, in a folder of its name; repeat for each."),
     ] = None,
     bins: Annotated[Path | None, Option(help="Context bins of valid, for the trigrams.")] = None,
 ) -> None:

@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 
-from nplm.neural.train import Monitor
+from nplm.neural.training import Monitor
 
 LOOKS = 10
 """at the progress before the process is given up: one that was suspended for long has missed looks, not made them"""

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 
 from nplm.arrays import read_arrays, write_arrays
 from nplm.errors import InputError
-from nplm.neural.network import Parameters, Shape
+from nplm.neural.network import Parameters
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Progress:
     best_epoch: int = 0
     """the epoch with the lowest validation perplexity; 0 before the first validation"""
     history: list[dict] = field(default_factory=list)
-    """one record per finished epoch, see nplm.neural.train"""
+    """one record per finished epoch, see nplm.neural.training"""
     seconds: dict[str, float] = field(default_factory=dict)
     """seconds by phase in the epoch under way"""
 
@@ -48,27 +48,28 @@ def digest(*arrays: np.ndarray) -> str:
 def write_checkpoint(path: Path, progress: Progress, current: Parameters, best: Parameters | None) -> None:
     """Replace the checkpoint at `path`: the parameters now, those of the best epoch (if any yet), the progress."""
     arrays = {
-        f"{name}.{tensor.name}": getattr(parameters, tensor.name).numpy()
+        f"{name}.{tensor}": values.numpy()
         for name, parameters in (("current", current), ("best", best))
         if parameters is not None
-        for tensor in fields(Parameters)
+        for tensor, values in parameters.items()
     }
     write_arrays(path, "checkpoint", arrays, progress=json.dumps(vars(progress)))
 
 
-def read_checkpoint(path: Path, shape: Shape) -> tuple[Progress, Parameters, Parameters | None]:
-    """What `write_checkpoint` wrote of a network of this shape. Raises InputError when the file holds anything else."""
-    V, h = shape.vocabulary_size, shape.h
-    sizes = {"C": (V, shape.m), "H": (h, shape.input_width), "d": (h,), "output": (V, shape.output_width)}
+def read_checkpoint(path: Path, sizes: dict[str, tuple[int, ...]]) -> tuple[Progress, Parameters, Parameters | None]:
+    """What `write_checkpoint` wrote of a network whose parameters have these sizes.
+
+    Raises InputError when the file holds anything else.
+    """
     try:
         arrays, header = read_arrays(path, "checkpoint")
         progress = Progress(**json.loads(header["progress"]))
         found = {
-            name: Parameters(**{tensor: torch.from_numpy(arrays[f"{name}.{tensor}"]) for tensor in sizes})
+            name: {tensor: torch.from_numpy(arrays[f"{name}.{tensor}"]) for tensor in sizes}
             for name in (["current", "best"] if progress.best_epoch else ["current"])
         }
     except (InputError, KeyError, TypeError, ValueError):
         found = {}
-    if not found or any(getattr(p, tensor).shape != size for p in found.values() for tensor, size in sizes.items()):
+    if not found or any(p[tensor].shape != size for p in found.values() for tensor, size in sizes.items()):
         raise InputError(f"{path}: cannot be read as a checkpoint of this training; remove it to start anew")
     return progress, found["current"], found.get("best")

@@ -1,149 +1,208 @@
-"""The network's parameters (section 2), their initial values, and the file they live in.
+"""What a network is: an encoder joined to an output layer, the update of both, and what a training asks of any network.
 
-x = (C(w[t-n+1]), ..., C(w[t-1])),  a = tanh(d + H x),  y = b + W x + U a,  P = softmax(y)
+    contexts ──encoder──► Z [K, width + 1] ──output layer──► ln P [K]
+             ◄──────────────── dL/dZ ◄────────────────────
+
+Nothing here knows how a network is trained: nplm.neural.training trains whatever has an `Architecture`.
 """
 
-from dataclasses import dataclass, fields
-from math import sqrt
-from pathlib import Path
+from dataclasses import dataclass
+from math import prod
+from typing import Protocol
 
-import numpy as np
 import torch
 
-from nplm.arrays import read_arrays, write_arrays
 from nplm.errors import InputError
+from nplm.neural.encoders.protocol import EncoderShape
+from nplm.neural.objectives import OBJECTIVES
+from nplm.neural.outputs import softmax
+from nplm.neural.outputs.rows import PRECISIONS, master_type
+from nplm.neural.phases import PhaseSeconds
+from nplm.neural.ranks import Ranks
+
+Parameters = dict[str, torch.Tensor]
+"""A whole network's parameters by name, on one process."""
+
+OUTPUTS = {"softmax": softmax.Softmax}
+"""Name in a row of the configuration -> output layer; nplm.neural.kinds names them too, without torch."""
 
 
-@dataclass(frozen=True)
-class Shape:
-    """Sizes of a network: |V|, order n, hidden units h (0 = no hidden layer), features m, direct connections or not."""
+class Network(Protocol):
+    """A network that learns, of which this rank has what is its own."""
+
+    seconds: PhaseSeconds
+
+    def ln_prob(self, contexts: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
+        """ln P(word | context) in nats, float64 [k], on every rank. contexts [k, n-1] and words [k] int64, k <= K.
+
+        The result is good until the next call with as many examples.
+        """
+        ...
+
+    def update(self, contexts: torch.Tensor, words: torch.Tensor, epsilon: float, weight_decay: float) -> torch.Tensor:
+        """Ascend the summed gradient of the examples; returns their `ln_prob` from before.
+
+        theta <- theta + epsilon * sum over examples of (d ln P / d theta - weight_decay * theta), without decay on
+        biases (section 2). epsilon: the learning rate per example.
+        """
+        ...
+
+    def settle(self) -> None:
+        """Carry out what updates only noted down, before parameters are looked at."""
+        ...
+
+    def parts(self) -> Parameters:
+        """All tensors that make up this rank's parameters, by name."""
+        ...
+
+    def take(self, parts: Parameters) -> None:
+        """Learn other tensors, such as `parts` gives, from now on: those of another process, say."""
+        ...
+
+    def gathered_parameters(self) -> Parameters | None:
+        """A copy of the whole network's parameters on rank 0 of the CPU, None on the other ranks; settles."""
+        ...
+
+
+class Architecture(Protocol):
+    """What is known of a network before it has parameters."""
 
     vocabulary_size: int
     n: int
-    h: int
-    m: int
-    direct: bool
-
-    def __post_init__(self) -> None:
-        if self.n < 2 or self.m < 1 or self.h < 0 or self.vocabulary_size < 2:
-            raise InputError(
-                f"there is no network with n = {self.n}, h = {self.h}, m = {self.m} and |V| = {self.vocabulary_size}; "
-                "give n >= 2, h >= 0, m >= 1 and a vocabulary of two words or more"
-            )
-        if self.h == 0 and not self.direct:
-            raise InputError("a network with h = 0 and no direct connections has no input; set h > 0 or direct: true")
 
     @property
-    def input_width(self) -> int:
-        """(n - 1) m, the length of x."""
-        return (self.n - 1) * self.m
+    def sizes(self) -> dict[str, tuple[int, ...]]:
+        """Name -> size of every parameter."""
+        ...
 
-    @property
-    def output_width(self) -> int:
-        """Columns of the output layer [U | W | b]."""
-        return self.h + self.direct * self.input_width + 1
+    def initial_parameters(self, seed: int) -> Parameters:
+        """Random initial values, drawn whole from one generator: the number of ranks changes none."""
+        ...
 
-    @property
-    def free_parameters(self) -> int:
-        """|V| (1 + n m + h) + h (1 + (n - 1) m) with direct connections (section 2)."""
-        return self.vocabulary_size * (self.m + self.output_width) + self.h * (1 + self.input_width)
+    def resolve_precision(self, precision: str, device: str = "cpu") -> str:
+        """The precision that `auto` stands for on this machine; any other as it is."""
+        ...
 
+    def least_memory(self, K: int, ranks: int) -> int:
+        """Bytes that a rank cannot do without."""
+        ...
 
-@dataclass
-class Parameters:
-    """All parameters of a network, on one process.
+    def network(self, parameters: Parameters, ranks: Ranks, precision: str, K: int, device: str = "cpu") -> Network:
+        """A network with a copy of these parameters, for K examples at a time at most."""
+        ...
 
-    C [|V|, m] word features; H [h, (n-1)m] and d [h] hidden layer; output [|V|, h + (n-1)m + 1] = [U | W | b], the
-    hidden-to-output weights, the direct connections (absent without them) and the biases side by side, so that all of
-    y is one product.
-    """
+    def to_file(self, parameters: Parameters) -> Parameters:
+        """The parameters under the names that a model file has for them."""
+        ...
 
-    C: torch.Tensor
-    H: torch.Tensor
-    d: torch.Tensor
-    output: torch.Tensor
-
-    def map(self, function) -> "Parameters":
-        """The same with `function` applied to every tensor."""
-        return Parameters(**{field.name: function(getattr(self, field.name)) for field in fields(self)})
+    def from_file(self, arrays: Parameters) -> Parameters:
+        """The parameters that `to_file` took apart."""
+        ...
 
 
-def initial_parameters(shape: Shape, seed: int) -> Parameters:
-    """Random initial values, float32: C uniform in ±0.1, H in ±1/√((n-1)m), U and W in ±0.1/√(fan-in), biases 0.
-
-    Drawn whole from one generator and only then sharded, so they do not depend on the number of ranks.
-    """
-    generator = torch.Generator().manual_seed(seed)
-
-    def uniform(rows: int, columns: int, bound: float) -> torch.Tensor:
-        return torch.empty(rows, columns).uniform_(-bound, bound, generator=generator)
-
-    fan_in = shape.output_width - 1
-    output = torch.zeros(shape.vocabulary_size, shape.output_width)
-    C = uniform(shape.vocabulary_size, shape.m, 0.1)
-    H = uniform(shape.h, shape.input_width, 1 / sqrt(shape.input_width))
-    output[:, :-1] = uniform(shape.vocabulary_size, fan_in, 0.1 / sqrt(fan_in))
-    return Parameters(C=C, H=H, d=torch.zeros(shape.h), output=output)
+def free_parameters(architecture: Architecture) -> int:
+    """How many numbers a network learns."""
+    return sum(map(prod, architecture.sizes.values()))
 
 
 @dataclass(frozen=True)
-class Network:
-    """A trained network: the scorer that `read_model` gives. See nplm.scores.Scorer."""
+class JoinedArchitecture:
+    """See Architecture: an encoder and the output layer that it is joined to."""
 
-    shape: Shape
-    parameters: Parameters
-    vocabulary: str
-
-    @property
-    def n(self) -> int:
-        return self.shape.n
+    encoder: EncoderShape
+    output: str = "softmax"
+    objective: str = "likelihood"
 
     @property
     def vocabulary_size(self) -> int:
-        return self.shape.vocabulary_size
+        return self.encoder.vocabulary_size
 
-    def ln_prob(self, contexts: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """ln P(word | context) in nats, float64 [T]; products in the parameters' own precision."""
-        from nplm.neural.output_parallel import OutputParallel
-        from nplm.neural.ranks import SingleRank
+    @property
+    def n(self) -> int:
+        return self.encoder.n
 
-        precision = str(self.parameters.C.dtype).removeprefix("torch.")
-        batch = 256
-        network = OutputParallel(self.shape, self.parameters, SingleRank(), precision, batch)
-        contexts, words = word_ids(contexts), word_ids(words)
-        parts = [
-            network.ln_prob(contexts[start : start + batch], words[start : start + batch]).clone()
-            for start in range(0, len(words), batch)
-        ]
-        return torch.cat(parts).numpy() if parts else np.empty(0)
+    @property
+    def sizes(self) -> dict[str, tuple[int, ...]]:
+        return self.encoder.sizes | softmax.sizes(self.vocabulary_size, self.encoder.width)
+
+    def initial_parameters(self, seed: int) -> Parameters:
+        generator = torch.Generator().manual_seed(seed)
+        of_encoder = self.encoder.initial_parameters(generator)
+        return of_encoder | softmax.initial_parameters(self.vocabulary_size, self.encoder.width, generator)
+
+    def resolve_precision(self, precision: str, device: str = "cpu") -> str:
+        """`auto` becomes bfloat16 where the processor (or GPU) multiplies it natively, float32 elsewhere."""
+        if precision not in ("auto", *PRECISIONS):
+            raise InputError(f"precision '{precision}' is unknown; use auto, {', '.join(PRECISIONS)}")
+        if precision != "auto":
+            return precision
+        if device == "cuda":
+            native = torch.cuda.is_bf16_supported(including_emulation=False)
+        else:
+            native = torch.cpu.get_capabilities().get("avx512_bf16", False)
+        return "bfloat16" if native else "float32"
+
+    def least_memory(self, K: int, ranks: int) -> int:
+        # all parameters in float32, and the inputs and (in bfloat16) the logits of K examples
+        return 4 * free_parameters(self) + K * (4 * (self.encoder.width + 1) + 2 * self.vocabulary_size // ranks)
+
+    def network(
+        self, parameters: Parameters, ranks: Ranks, precision: str, K: int, device: str = "cpu"
+    ) -> "JoinedNetwork":
+        return JoinedNetwork(self, parameters, ranks, precision, K, device)
+
+    def to_file(self, parameters: Parameters) -> Parameters:
+        named = {name: parameters[name] for name in self.encoder.sizes}
+        *weights, b = parameters["output"].split([*self.encoder.blocks.values(), 1], dim=1)
+        return named | dict(zip(self.encoder.blocks, weights, strict=True)) | {"b": b[:, 0]}
+
+    def from_file(self, arrays: Parameters) -> Parameters:
+        output = torch.cat([*(arrays[name] for name in self.encoder.blocks), arrays["b"][:, None]], dim=1)
+        return {name: arrays[name] for name in self.encoder.sizes} | {"output": output}
 
 
-def word_ids(ids: np.ndarray) -> torch.Tensor:
-    """Words as the network takes them, int64; places before the stream's start (id -1) become <rare> (id 0)."""
-    return torch.from_numpy(np.maximum(ids, 0).astype(np.int64))
+class JoinedNetwork:
+    """See Network. One update is section 3.2: the output layer is shared out among the ranks, the rest replicated."""
 
+    def __init__(
+        self,
+        architecture: JoinedArchitecture,
+        parameters: Parameters,
+        ranks: Ranks,
+        precision: str,
+        K: int,
+        device: str = "cpu",
+    ) -> None:
+        self.seconds = PhaseSeconds(device)
+        self.encoder = architecture.encoder.encoder(parameters, master_type(precision), K, device, self.seconds)
+        self.output = OUTPUTS[architecture.output](parameters, ranks, precision, K, device, self.seconds)
+        self._learn = OBJECTIVES[architecture.objective]
 
-def write_model(path: str | Path, network: Network, **header: str) -> None:
-    """Write a network under the paper's names C, H, d, U, W, b; see `read_model`."""
-    shape, parameters = network.shape, network.parameters
-    U, W, b = parameters.output.split([shape.h, shape.output_width - shape.h - 1, 1], dim=1)
-    tensors = {"C": parameters.C, "H": parameters.H, "d": parameters.d, "U": U, "W": W, "b": b[:, 0]}
-    write_arrays(
-        path,
-        "nplm",
-        {name: tensor.numpy() for name, tensor in tensors.items()},
-        vocabulary=network.vocabulary,
-        **{field.name: str(int(getattr(shape, field.name))) for field in fields(shape)},
-        **header,
-    )
+    def ln_prob(self, contexts: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
+        self.seconds.start()
+        return self.output.ln_prob(self.encoder.encode(contexts), words)
 
+    def update(self, contexts: torch.Tensor, words: torch.Tensor, epsilon: float, weight_decay: float) -> torch.Tensor:
+        self.seconds.start()
+        decay = 1 - epsilon * weight_decay * len(words)
+        Z = self.encoder.encode(contexts)
+        ln_prob, dZ = self._learn(self.output, Z, words, epsilon, decay)
+        self.encoder.ascend(contexts, dZ, epsilon, decay)
+        return ln_prob
 
-def read_model(path: str | Path) -> Network:
-    """Read a network written by `write_model`. Raises InputError for anything else."""
-    arrays, header = read_arrays(path, "nplm")
-    sizes = {field.name: int(header[field.name]) for field in fields(Shape)}
-    shape = Shape(**{**sizes, "direct": bool(sizes["direct"])})
-    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    output = torch.cat([tensors["U"], tensors["W"], tensors["b"][:, None]], dim=1)
-    parameters = Parameters(C=tensors["C"], H=tensors["H"], d=tensors["d"], output=output)
-    return Network(shape=shape, parameters=parameters, vocabulary=header["vocabulary"])
+    def settle(self) -> None:
+        self.encoder.settle()
+
+    def parts(self) -> Parameters:
+        return self.encoder.parts | self.output.parts
+
+    def take(self, parts: Parameters) -> None:
+        self.encoder.take(parts)
+        self.output.take(parts)
+
+    def gathered_parameters(self) -> Parameters | None:
+        self.settle()
+        of_output = self.output.gathered()
+        if of_output is None:
+            return None
+        return {name: tensor.cpu().clone() for name, tensor in (self.encoder.parts | of_output).items()}

@@ -16,10 +16,9 @@ from torch import multiprocessing
 
 from nplm.errors import InputError
 from nplm.neural.kernels import set_threads
-from nplm.neural.network import initial_parameters
-from nplm.neural.output_parallel import OutputParallel
+from nplm.neural.network import Network
 from nplm.neural.ranks import SingleRank
-from nplm.neural.train import Interrupted, Settings, Training
+from nplm.neural.training import Interrupted, Settings, Training
 from nplm.processes import Other, how_ended, kill_others, signals_blocked, start_other
 
 LOOK_SECONDS = 0.2
@@ -97,7 +96,7 @@ class OtherProcesses:
         kill_others(self._processes)
 
     def start(
-        self, settings: Settings, precision: str, network: OutputParallel, train: tuple[torch.Tensor, torch.Tensor]
+        self, settings: Settings, precision: str, network: Network, train: tuple[torch.Tensor, torch.Tensor]
     ) -> None:
         """Put the network's parameters into shared memory and start the processes on them, unless they run."""
         if self._processes:
@@ -135,7 +134,7 @@ class OtherProcesses:
 
 
 def learn_part(
-    network: OutputParallel,
+    network: Network,
     train: tuple[torch.Tensor, torch.Tensor],
     settings: Settings,
     epoch: int,
@@ -166,8 +165,8 @@ def _work(number, processes, settings, precision, tensors, train, connection) ->
     threading.Thread(target=_end_with_parent, daemon=True).start()
     set_threads(1)
     torch.set_flush_denormal(True)
-    own = initial_parameters(settings.shape, settings.seed)  # which give way to those that are shared
-    network = OutputParallel(settings.shape, own, SingleRank(), precision, settings.K)
+    own = settings.architecture.initial_parameters(settings.seed)  # which give way to those that are shared
+    network = settings.architecture.network(own, SingleRank(), precision, settings.K)
     network.take(tensors)
     with suppress(EOFError, ConnectionError):  # the first process has ended
         while True:

@@ -1,4 +1,4 @@
-"""numba bodies of nplm.neural.output_layer.TileLayer: products on the processor's tile registers (Intel AMX).
+"""numba bodies of nplm.neural.outputs.rows.TileRows: products on the processor's tile registers (Intel AMX).
 
 numba knows neither tiles nor vectors, so what touches them is written in LLVM's intermediate representation: an
 `@intrinsic` returns the code that stands where it is called. Addresses and strides are integers, in bytes. A tile has

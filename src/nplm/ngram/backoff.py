@@ -12,13 +12,42 @@ the discounts are, is the matter of `kneser_ney` and `katz`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nplm.errors import InputError
+from nplm.kinds import ORDER, Key, choice, whole_number
 from nplm.ngram.counts import MISSING, NgramTable, extend
 from nplm.streams import check_order
+
+ORDER_KEY = Key("n", ORDER, "order: the model sees the n − 1 words before the one it predicts", column="n")
+SMOOTHING_KEY = Key("smoothing", choice("backoff", "interpolated"), "back off to shorter histories, or mix with them")
+CUTOFFS_KEY = Key(
+    "cutoffs",
+    {"type": ["array", "null"], "minItems": 1, "items": whole_number(1)},
+    "least count that is kept, per order: [1, 1, 2] drops trigrams seen once; null keeps all",
+    None,
+)
+UNDEFINED_DISCOUNTS_KEY = Key(
+    "undefined_discounts",
+    choice("error", "fallback"),
+    "where the counts define no discount: stop, or fall back",
+    "error",
+)
+BACKOFF_KEYS = (ORDER_KEY, SMOOTHING_KEY, CUTOFFS_KEY, UNDEFINED_DISCOUNTS_KEY)
+
+
+def with_fallback(keys: Sequence[Key]) -> tuple[Key, ...]:
+    """The keys, with the fallback for undefined discounts as the default."""
+    return tuple(replace(key, default="fallback") if key is UNDEFINED_DISCOUNTS_KEY else key for key in keys)
+
+
+def check_cutoffs(row: dict) -> str | None:
+    """What is wrong with a row's cut-offs; see nplm.kinds.Kind.check."""
+    if row["cutoffs"] and len(row["cutoffs"]) != row["n"]:
+        return f"cutoffs has {len(row['cutoffs'])} counts but n is {row['n']}; give one count per order"
+    return None
 
 
 @dataclass(frozen=True)
@@ -63,6 +92,11 @@ class Backoff:
             if k < self.n:
                 histories = extend(self.keys[k - 1], histories, contexts[:, -k], V)
         return result
+
+
+def describe_sizes(model: Backoff) -> str:
+    """How many n-grams of each order the tables have."""
+    return ", ".join(f"{len(keys)} {k}-grams" for k, keys in enumerate(model.keys, start=1))
 
 
 def checked_cutoffs(n: int, cutoffs: Sequence[int] | None, undefined_discounts: str) -> tuple[int, ...]:

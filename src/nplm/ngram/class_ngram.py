@@ -13,10 +13,33 @@ from pathlib import Path
 
 import numpy as np
 
-from nplm.arrays import read_arrays, write_arrays
+from nplm.arrays import read_arrays, require_same_vocabulary, write_arrays
+from nplm.kinds import Key, Kind, whole_number
 from nplm.ngram import kneser_ney
-from nplm.ngram.backoff import Backoff, from_arrays, to_arrays
-from nplm.streams import NO_TOKEN
+from nplm.ngram.backoff import (
+    BACKOFF_KEYS,
+    Backoff,
+    check_cutoffs,
+    describe_sizes,
+    from_arrays,
+    to_arrays,
+    with_fallback,
+)
+from nplm.streams import NO_TOKEN, read_split
+
+KIND = Kind(
+    name="class_ngram",
+    title="modified Kneser-Ney n-gram of word classes",
+    source="Brown et al. 1992; Ney & Kneser 1993",
+    own_keys=(
+        Key("classes", whole_number(1), "number of word classes, which the exchange algorithm finds", column="c"),
+        *with_fallback(BACKOFF_KEYS),
+    ),
+    code=__name__,
+    family="n-gram",
+    reads=("classes",),
+    check=check_cutoffs,
+)
 
 
 @dataclass(frozen=True)
@@ -78,6 +101,26 @@ def fit(
         word_fallback=bool(unigrams.fallback_orders),
         class_model=kneser_ney.fit(classes[tokens], number, n, smoothing, cutoffs, undefined_discounts),
     )
+
+
+def fit_row(inputs: dict[str, Path], row: dict, seed: int | None) -> ClassNgram:
+    """The model of a row of the configuration; see nplm.kinds.Kind."""
+    from nplm.ngram.classes import read_classes  # which compiles; planning a run needs none of it
+
+    split, table = read_split(inputs["train"]), read_classes(inputs["classes"])
+    require_same_vocabulary((inputs["train"], split.vocabulary), (inputs["classes"], table.vocabulary))
+    options = row["smoothing"], row["cutoffs"], row["undefined_discounts"]
+    return fit(split.tokens, table.classes, row["n"], *options, split.vocabulary)
+
+
+def describe(model: ClassNgram) -> list[str]:
+    """Numbers of classes and of their n-grams, and what had to fall back."""
+    of_classes = model.class_model
+    fallbacks = [f"classes, order {k}" for k in of_classes.fallback_orders] + ["words"] * model.word_fallback
+    return [
+        f"{of_classes.vocabulary_size} classes; {describe_sizes(of_classes)} of classes",
+        f"fallback discounts: {'; '.join(fallbacks) or 'none'}",
+    ]
 
 
 def write_model(path: str | Path, model: ClassNgram) -> None:

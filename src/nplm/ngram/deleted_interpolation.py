@@ -9,15 +9,27 @@ validation split.
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import exp
 from pathlib import Path
 
 import numpy as np
 
 from nplm.arrays import read_arrays, require_same_vocabulary, write_arrays
 from nplm.em import fit_weights, mix
+from nplm.kinds import Kind
 from nplm.ngram.counts import MISSING, count_ngrams, extend, find
-from nplm.streams import Split, contexts
+from nplm.streams import Split, contexts, read_split
 
+KIND = Kind(
+    name="deleted_interpolation",
+    title="interpolated trigram (deleted interpolation), its weights by EM on valid",
+    source="Bengio et al. 2003, section 4.1; Jelinek & Mercer 1980",
+    own_keys=(),
+    code=__name__,
+    family="n-gram",
+    reads=("valid",),
+    shows=("mixture_weights",),
+)
 ORDER = 3
 
 
@@ -139,6 +151,21 @@ def fit(train: Split, valid: Split, iterations: int = 100, tolerance: float = 1e
         mean_ln_prob=np.array(fitted.mean_ln_prob),
         valid_tokens_per_bin=fitted.tokens_per_bin,
     )
+
+
+def fit_row(inputs: dict[str, Path], row: dict, seed: int | None) -> DeletedInterpolation:
+    """The model of a row of the configuration; see nplm.kinds.Kind."""
+    return fit(read_split(inputs["train"]), read_split(inputs["valid"]))
+
+
+def describe(model: DeletedInterpolation) -> list[str]:
+    """Numbers of n-grams and bins, and what EM reached."""
+    empty = int((model.valid_tokens_per_bin == 0).sum())
+    return [
+        f"{', '.join(f'{len(keys)} {k}-grams' for k, keys in enumerate(model.keys, start=1))}; "
+        f"{len(model.weights)} bins, {empty} of them without validation tokens",
+        f"EM: {len(model.mean_ln_prob) - 1} updates, validation perplexity {exp(-model.mean_ln_prob[-1]):.2f}",
+    ]
 
 
 def write_model(path: str | Path, model: DeletedInterpolation) -> None:

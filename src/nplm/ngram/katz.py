@@ -23,9 +23,31 @@ import numpy as np
 
 from nplm.arrays import read_arrays, write_arrays
 from nplm.errors import InputError
-from nplm.ngram.backoff import Backoff, checked_cutoffs, from_arrays, from_counts, to_arrays
+from nplm.kinds import Kind
+from nplm.ngram.backoff import (
+    CUTOFFS_KEY,
+    ORDER_KEY,
+    UNDEFINED_DISCOUNTS_KEY,
+    Backoff,
+    check_cutoffs,
+    checked_cutoffs,
+    describe_sizes,
+    from_arrays,
+    from_counts,
+    to_arrays,
+)
 from nplm.ngram.counts import count_ngrams
+from nplm.streams import read_split
 
+KIND = Kind(
+    name="katz",
+    title="Katz back-off n-gram with Good-Turing discounts",
+    source="Katz 1987",
+    own_keys=(ORDER_KEY, CUTOFFS_KEY, UNDEFINED_DISCOUNTS_KEY),
+    code=__name__,
+    family="n-gram",
+    check=check_cutoffs,
+)
 K = 5
 """k: counts above are taken as they are"""
 
@@ -88,6 +110,22 @@ def good_turing_discounts(counts: np.ndarray) -> np.ndarray:
         common = (K + 1) * n_r[K] / n_r[0]
         d = (ratio - common) / (1 - common)
     return np.where((ratio <= 1) & (d > 0) & (d <= 1), d, np.nan)
+
+
+def fit_row(inputs: dict[str, Path], row: dict, seed: int | None) -> Backoff:
+    """The model of a row of the configuration; see nplm.kinds.Kind."""
+    split = read_split(inputs["train"])
+    options = row["cutoffs"], row["undefined_discounts"]
+    return fit(split.tokens, split.vocabulary_size, row["n"], *options, split.vocabulary)
+
+
+def describe(model: Backoff) -> list[str]:
+    """Numbers of n-grams and the discounts of each order."""
+    lines = [describe_sizes(model)]
+    for k, of_order in enumerate(model.discounts, start=2):
+        fallback = " (fallback)" if k in model.fallback_orders else ""
+        lines.append(f"discounts d1, d2, … of order {k}: {', '.join(f'{d:.4f}' for d in of_order)}{fallback}")
+    return lines
 
 
 def write_model(path: str | Path, model: Backoff) -> None:

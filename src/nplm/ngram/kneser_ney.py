@@ -11,9 +11,29 @@ import numpy as np
 
 from nplm.arrays import read_arrays, write_arrays
 from nplm.errors import InputError
-from nplm.ngram.backoff import Backoff, checked_cutoffs, from_arrays, from_counts, to_arrays
+from nplm.kinds import Kind
+from nplm.ngram.backoff import (
+    BACKOFF_KEYS,
+    Backoff,
+    check_cutoffs,
+    checked_cutoffs,
+    describe_sizes,
+    from_arrays,
+    from_counts,
+    to_arrays,
+)
 from nplm.ngram.counts import NgramTable, count_ngrams, find
+from nplm.streams import read_split
 
+KIND = Kind(
+    name="kneser_ney",
+    title="modified Kneser-Ney n-gram, back-off or interpolated",
+    source="Kneser & Ney 1995; Chen & Goodman 1999",
+    own_keys=BACKOFF_KEYS,
+    code=__name__,
+    family="n-gram",
+    check=check_cutoffs,
+)
 SMOOTHINGS = ("backoff", "interpolated")
 FALLBACK_DISCOUNTS = np.array([0.5, 1.0, 1.5])
 """D1, D2, D3+ of an order whose counts do not define them, when the user asks for a fallback (KenLM's choice)."""
@@ -100,6 +120,22 @@ def _all_discounts(counts: list[np.ndarray], undefined_discounts: str) -> tuple[
             discounts.append(FALLBACK_DISCOUNTS)
             fallback_orders.append(order)
     return np.array(discounts), tuple(fallback_orders)
+
+
+def fit_row(inputs: dict[str, Path], row: dict, seed: int | None) -> Backoff:
+    """The model of a row of the configuration; see nplm.kinds.Kind."""
+    split = read_split(inputs["train"])
+    options = row["smoothing"], row["cutoffs"], row["undefined_discounts"]
+    return fit(split.tokens, split.vocabulary_size, row["n"], *options, split.vocabulary)
+
+
+def describe(model: Backoff) -> list[str]:
+    """Numbers of n-grams and the discounts of each order."""
+    discounts = (
+        f"{k}: {', '.join(f'{d:.4f}' for d in of_order)}" + (" (fallback)" if k in model.fallback_orders else "")
+        for k, of_order in enumerate(model.discounts, start=1)
+    )
+    return [describe_sizes(model), f"discounts D1, D2, D3+ of order {'; '.join(discounts)}"]
 
 
 def write_model(path: str | Path, model: Backoff) -> None:

@@ -7,10 +7,7 @@ from pathlib import Path
 from nplm.configuration import further_seeds, mixtures_run, models_run
 from nplm.errors import InputError
 from nplm.files import read_json
-from nplm.scorers import READERS
-
-EXTERNAL = "external"
-"""kind of a model that another toolkit ran; its row says its family"""
+from nplm.kinds import Kind, registry
 
 
 def read_experiment(path: str | Path) -> dict:
@@ -33,9 +30,15 @@ def streams_of(experiment: dict, row: str) -> list[str]:
 
 
 def all_names(experiment: dict) -> list[str]:
-    """The rows: all models, then all mixtures, run or not, in the configuration's order; one row for all its seeds."""
-    further = further_seeds(experiment.get("replicas", {}))
-    return [name for name in (*experiment["models"], *experiment["mixtures"]) if name not in further]
+    """The rows of the tables: models, then mixtures, in the configuration's order; one row for all its seeds.
+
+    Beside a paper's table they are all there, run or not; without one, only those that are run.
+    """
+    hidden = further_seeds(experiment.get("replicas", {}))
+    names = (
+        [*experiment["models"], *experiment["mixtures"]] if experiment["table"].get("paper") else names_run(experiment)
+    )
+    return [name for name in names if name not in hidden]
 
 
 def names_run(experiment: dict) -> list[str]:
@@ -51,9 +54,11 @@ def models_in(experiment: dict, name: str) -> list[dict]:
     return [model for component in components for model in models_in(experiment, component)]
 
 
+def kind_of(model: dict) -> Kind:
+    """The kind of a configured model."""
+    return registry()[model["kind"]]
+
+
 def is_network(experiment: dict, name: str) -> bool:
     """Whether a model is a network, or a mixture has one."""
-    return any(
-        model["family"] == "network" if model["kind"] == EXTERNAL else READERS[model["kind"]].startswith("nplm.neural.")
-        for model in models_in(experiment, name)
-    )
+    return any(kind_of(model).family_of(model) == "network" for model in models_in(experiment, name))

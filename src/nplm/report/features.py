@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nplm.arrays import read_arrays, require_same_vocabulary
+from nplm.arrays import read_arrays, read_header, require_same_vocabulary
 from nplm.corpus.vocabulary import SPECIAL_SYMBOLS, Vocabulary
 from nplm.errors import InputError
 from nplm.files import read_csv
@@ -18,8 +18,13 @@ LEAST_COUNT = 50
 
 
 def read_features(path: str | Path, vocabulary: Vocabulary) -> np.ndarray:
-    """C float32 [|V|, m] of a network's model file. Raises InputError when it belongs to another vocabulary."""
-    arrays, header = read_arrays(path, "nplm")
+    """C float32 [|V|, m] of a network's model file.
+
+    Raises InputError when it has no such features, or belongs to another vocabulary.
+    """
+    arrays, header = read_arrays(path, read_header(path)["kind"])
+    if "C" not in arrays:
+        raise InputError(f"{path}: a model of kind {header['kind']} has no features of words (C); give a network's")
     require_same_vocabulary((path, header["vocabulary"]), ("the vocabulary given", vocabulary.hash))
     return arrays["C"]
 

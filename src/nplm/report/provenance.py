@@ -90,7 +90,7 @@ def read_benchmarks(directory: str | Path, experiment: dict) -> list[dict[str, o
     names, models = names_run(experiment), experiment["models"]
     splits = experiment.get("scored_splits", SPLITS)
     run = {"", *SPLITS, *names, *(f"{name}.{split}" for name in names for split in splits)}
-    run |= {str(models[name]["classes"]) for name in models_run(experiment, "class_ngram")}
+    run |= {str(models[name]["classes"]) for name in models_run(experiment, lambda kind: "classes" in kind.reads)}
     return [job for path in paths if (job := _job(path, directory))["job"] in run]
 
 

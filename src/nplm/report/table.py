@@ -12,17 +12,19 @@ from pathlib import Path
 
 from nplm.errors import InputError
 from nplm.files import read_csv
+from nplm.kinds import REQUIRED, registry
 from nplm.perplexity import Perplexity
-from nplm.report.configuration import EXTERNAL, all_names, is_network, models_in, names_run, streams_of
+from nplm.report.configuration import all_names, is_network, kind_of, models_in, names_run, streams_of
+from nplm.rows import complete_row
 from nplm.significance import Comparisons
 
 NOT_RUN = "not run"
 SPLITS = ("train", "valid", "test")
-SHAPE = ("n", "c", "h", "m", "direct")
+PAPER_SHAPE = ("n", "c", "h", "m", "direct")
 """order, number of classes, hidden units, features per word, direct connections: the paper's letters"""
-KEY_OF = {"c": "classes"}
-"""column of `SHAPE` -> the configuration's key, where it is another"""
-PAPER_COLUMNS = ("scores", "model", "row", *SHAPE, "mix", *(f"{split}_ppl" for split in SPLITS))
+SHAPE = tuple(dict.fromkeys((*PAPER_SHAPE, *(column for kind in registry().values() for column in kind.columns))))
+"""the paper's, and what else the kinds have columns for"""
+PAPER_COLUMNS = ("scores", "model", "row", *PAPER_SHAPE, "mix", *(f"{split}_ppl" for split in SPLITS))
 COLUMNS = (
     "row",
     "model",
@@ -86,8 +88,12 @@ def _is_perplexity(cell: str) -> bool:
 
 
 def read_table(path: str | Path) -> list[Row]:
-    """A table as `nplm.report.table_formats` writes it. Raises InputError for anything else."""
-    return read_csv(path, COLUMNS)
+    """A table as `nplm.report.table_formats` writes it. Raises InputError for anything else.
+
+    Columns of kinds that were registered after it was written are empty.
+    """
+    needed = [column for column in COLUMNS if column not in SHAPE or column in PAPER_SHAPE]
+    return [dict.fromkeys(SHAPE, "") | row for row in read_csv(path, needed)]
 
 
 def tabulate(
@@ -178,11 +184,11 @@ def _row(experiment: dict, name: str, ours: Mapping[tuple[str, str], float], com
 
 def _paper_cells(experiment: dict, paper: Mapping[str, str], baseline: Mapping[str, str] | None) -> Row:
     """What the paper's table says of a row; its description of the model stands in place of ours."""
-    cells = {column: paper[column] for column in ("row", "model", *SHAPE, "mix")}
+    cells = {column: paper[column] for column in ("row", "model", *PAPER_SHAPE, "mix")}
     cells |= {f"paper_{split}_ppl": paper[f"{split}_ppl"] for split in SPLITS}
     cells["family"] = "network" if paper["model"] == "mlp" else "n-gram"
     configured = _configured(experiment, paper["scores"])
-    described = {column: paper[column] for column in SHAPE} | {"weights": "fixed"}
+    described = {column: paper[column] for column in PAPER_SHAPE} | {"weights": "fixed"}
     cells["differs"] = ", ".join(
         f"here {column} = {configured[column]}"
         for column, cell in described.items()
@@ -201,9 +207,9 @@ def _epochs(experiment: dict, name: str) -> str:
     networks = [
         model
         for model in (models_in(experiment, name) if name in all_names(experiment) else [])
-        if model["kind"] == "nplm"
+        if kind_of(model).epochs
     ]
-    return str(networks[0].get("epochs", experiment.get("training", {}).get("epochs", ""))) if networks else ""
+    return str(complete_row(networks[0], experiment.get("training", {}), name)["epochs"]) if networks else ""
 
 
 def _configured(experiment: dict, name: str) -> Row:
@@ -211,14 +217,18 @@ def _configured(experiment: dict, name: str) -> Row:
     if name not in all_names(experiment):
         return {}
     first = models_in(experiment, name)[0]  # a mixture has the shape of its first component
-    row = {"row": name, "model": "mlp" if first["kind"] == "nplm" else first["kind"]}
-    row |= {column: _text(first.get(KEY_OF.get(column, column), "")) for column in SHAPE}
+    kind = kind_of(first)
+    row = {"row": name, "model": kind.label or kind.name}
+    for key in kind.keys:
+        value = first.get(key.name, None if key.default is REQUIRED else key.default)
+        if key.column and value is not None:
+            row[key.column] = _text(value)
     row["family"] = "network" if is_network(experiment, name) else "n-gram"
     if name in experiment["mixtures"]:
         mixture = experiment["mixtures"][name]
         return row | {"variant": " + ".join(mixture["components"]), "mix": "yes", "weights": mixture["weights"]}
-    hidden = {"kind", *SHAPE, *KEY_OF.values()}
-    hidden |= set(first) if first["kind"] == EXTERNAL else set()  # of an external model, all but its shape
+    hidden = {"kind", *kind.columns.values()}
+    hidden |= set(first) if kind.code is None else set()  # where nothing is fitted, all but its shape
     options = {key: value for key, value in first.items() if key not in hidden}
     smoothing = options.pop("smoothing", None)
     variant = ", ".join([*filter(None, [smoothing]), *(f"{key} = {_text(value)}" for key, value in options.items())])

@@ -6,6 +6,7 @@ from pathlib import Path
 from nplm.errors import InputError
 from nplm.files import read_csv
 from nplm.ngram.classes import WordClasses, readable_classes
+from nplm.report.configuration import kind_of
 from nplm.report.markdown import bullets, escape, markdown_table, write_csv_and_markdown
 from nplm.report.table import Row, lowest_on_validation
 
@@ -17,7 +18,9 @@ def best_number_of_classes(experiment: dict, rows: Iterable[Row]) -> int:
 
     experiment: its resolved configuration. Raises InputError when no such row was run.
     """
-    number = {name: model["classes"] for name, model in experiment["models"].items() if model["kind"] == "class_ngram"}
+    number = {
+        name: model["classes"] for name, model in experiment["models"].items() if "classes" in kind_of(model).reads
+    }
     best = lowest_on_validation(row for row in rows if row["scores"] in number)
     if best is None:
         raise InputError("the tables have no class-based row that was run; run one, or do not list word classes")

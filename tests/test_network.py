@@ -8,10 +8,12 @@ import torch
 
 from nplm.errors import InputError
 from nplm.neural import kernels
-from nplm.neural.network import Network, Parameters, Shape, initial_parameters, read_model, write_model
-from nplm.neural.output_parallel import OutputParallel, resolve_precision
+from nplm.neural.encoders.feed_forward import Shape
+from nplm.neural.model import NetworkModel, read_model, write_model
+from nplm.neural.network import JoinedArchitecture, JoinedNetwork, Parameters, free_parameters
 from nplm.neural.ranks import SingleRank
 from nplm.neural.shards import shard_range
+from nplm.rows import complete_row
 from nplm.scores import score
 from nplm.streams import NO_TOKEN, Split
 
@@ -22,6 +24,14 @@ SHAPES = {
     "no hidden layer": Shape(V, 5, 0, 4, True),
 }
 EPSILON, DECAY, K = 0.05, 0.01, 7
+
+
+def network_of(shape: Shape, parameters: Parameters, ranks, precision: str, K: int, device="cpu") -> JoinedNetwork:
+    return JoinedArchitecture(shape).network(parameters, ranks, precision, K, device)
+
+
+def initial_parameters(shape: Shape, seed: int) -> Parameters:
+    return JoinedArchitecture(shape).initial_parameters(seed)
 
 
 class ThreadRanks:
@@ -72,9 +82,10 @@ def on_ranks(size: int, work) -> list:
 def parameters_of(shape: Shape) -> Parameters:
     """Larger than the initial values, biases too, so that no gradient is near zero."""
     generator = torch.Generator().manual_seed(5)
-    return initial_parameters(shape, seed=3).map(
-        lambda tensor: torch.randn(tensor.shape, generator=generator, dtype=torch.float64) * 0.5
-    )
+    return {
+        name: torch.randn(tensor.shape, generator=generator, dtype=torch.float64) * 0.5
+        for name, tensor in initial_parameters(shape, seed=3).items()
+    }
 
 
 def batches(shape: Shape, number: int, k: int = K) -> list[tuple[torch.Tensor, torch.Tensor]]:
@@ -90,10 +101,10 @@ def batches(shape: Shape, number: int, k: int = K) -> list[tuple[torch.Tensor, t
 
 def dense_update(shape: Shape, parameters: Parameters, contexts, words) -> tuple[torch.Tensor, Parameters]:
     """ln P of each example and the updated parameters, as the paper's equations say, by autograd on the dense model."""
-    C, H, d = (tensor.clone().requires_grad_() for tensor in (parameters.C, parameters.H, parameters.d))
+    C, H, d = (parameters[name].clone().requires_grad_() for name in ("C", "H", "d"))
     U, W, b = (
         tensor.clone().requires_grad_()
-        for tensor in parameters.output.split([shape.h, shape.output_width - shape.h - 1, 1], dim=1)
+        for tensor in parameters["output"].split([shape.h, shape.width - shape.h, 1], dim=1)
     )
     x = C[contexts].flatten(1)
     y = b[:, 0] + torch.tanh(d + x @ H.T) @ U.T
@@ -106,14 +117,15 @@ def dense_update(shape: Shape, parameters: Parameters, contexts, words) -> tuple
             gradient = torch.zeros_like(theta) if theta.grad is None else theta.grad
             theta += EPSILON * (gradient - len(words) * DECAY * decays * theta)
         output = torch.cat([U, W, b], dim=1)
-    return ln_prob.detach(), Parameters(C.detach(), H.detach(), d.detach(), output)
+    return ln_prob.detach(), {"C": C.detach(), "H": H.detach(), "d": d.detach(), "output": output}
 
 
 def assert_near(expected: Parameters, parameters: Parameters, tolerance: float) -> None:
     """Every parameter differs by no more than this share of the largest value of its matrix."""
-    for name, tensor in vars(expected).items():
+    assert parameters.keys() == expected.keys()
+    for name, tensor in expected.items():
         largest = tensor.abs().amax().item() if tensor.numel() else 0.0
-        difference = (getattr(parameters, name).double() - tensor.double()).abs()
+        difference = (parameters[name].double() - tensor.double()).abs()
         assert (difference <= tolerance * largest).all(), name
 
 
@@ -125,7 +137,7 @@ def test_updates_equal_autograd_on_the_dense_model(shape, ranks):
     start = parameters_of(shape)
 
     def train(own_ranks):
-        network = OutputParallel(shape, start, own_ranks, "float64", K)
+        network = network_of(shape, start, own_ranks, "float64", K)
         losses = []
         for contexts, words in examples:
             losses.append(network.update(contexts, words, EPSILON, DECAY).clone())
@@ -139,12 +151,12 @@ def test_updates_equal_autograd_on_the_dense_model(shape, ranks):
         ln_prob, expected = dense_update(shape, expected, contexts, words)
         for _, losses in results:
             torch.testing.assert_close(losses[step], ln_prob, rtol=1e-10, atol=1e-12)
-    output = torch.cat([network.output for network, _ in results])
-    torch.testing.assert_close(output, expected.output, rtol=1e-10, atol=1e-12)
+    output = torch.cat([network.output.weights for network, _ in results])
+    torch.testing.assert_close(output, expected["output"], rtol=1e-10, atol=1e-12)
     for network, _ in results:
-        torch.testing.assert_close(network.C, expected.C, rtol=1e-10, atol=1e-12)
-        torch.testing.assert_close(network.H, expected.H, rtol=1e-10, atol=1e-12)
-        torch.testing.assert_close(network.d, expected.d, rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(network.encoder.C, expected["C"], rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(network.encoder.H, expected["H"], rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(network.encoder.d, expected["d"], rtol=1e-10, atol=1e-12)
 
 
 def test_every_gradient_equals_autograd():
@@ -152,16 +164,17 @@ def test_every_gradient_equals_autograd():
     shape = SHAPES["direct"]
     start = parameters_of(shape)
     [(contexts, words)] = batches(shape, 1)
-    C, H, d = (tensor.clone().requires_grad_() for tensor in (start.C, start.H, start.d))
-    output = start.output.clone().requires_grad_()
+    C, H, d = (start[name].clone().requires_grad_() for name in ("C", "H", "d"))
+    output = start["output"].clone().requires_grad_()
     x = C[contexts].flatten(1)
     y = torch.cat([torch.tanh(d + x @ H.T), x, torch.ones(K, 1, dtype=torch.float64)], dim=1) @ output.T
     (-torch.nn.functional.cross_entropy(y, words, reduction="sum")).backward()
 
-    network = OutputParallel(shape, start, SingleRank(), "float64", K)
+    network = network_of(shape, start, SingleRank(), "float64", K)
     network.update(contexts, words, 1.0, 0.0)
+    after = network.encoder.parts | {"output": network.output.weights}
     for name, theta in (("C", C), ("H", H), ("d", d), ("output", output)):
-        change = getattr(network, name) - getattr(start, name)
+        change = after[name] - start[name]
         torch.testing.assert_close(change, theta.grad, rtol=1e-9, atol=1e-12, msg=lambda m, name=name: f"{name}: {m}")
 
 
@@ -171,17 +184,18 @@ def test_collectives_of_an_update_and_identical_replicas(ranks):
     shape = SHAPES["direct"]
 
     def train(own_ranks):
-        network = OutputParallel(shape, parameters_of(shape), own_ranks, "float32", K)
+        network = network_of(shape, parameters_of(shape), own_ranks, "float32", K)
         for contexts, words in batches(shape, 3):
             network.update(contexts, words, EPSILON, DECAY)
         return network
 
     networks = on_ranks(ranks, train)
-    once = [("sum", (2, K)), ("sum", (K, shape.output_width))]
+    once = [("sum", (2, K)), ("sum", (K, shape.width + 1))]
     for network in networks:
-        assert network.ranks.calls == 3 * once
+        assert network.output.ranks.calls == 3 * once
         for name in ("C", "H", "d"):
-            assert torch.equal(getattr(network, name), getattr(networks[0], name)), f"{name} differs between ranks"
+            own, first = (getattr(some.encoder, name) for some in (network, networks[0]))
+            assert torch.equal(own, first), f"{name} differs between ranks"
 
 
 @pytest.mark.parametrize("precision, tolerance", [("float64", 1e-12), ("float32", 1e-5), ("bfloat16", 1e-2)])
@@ -192,7 +206,7 @@ def test_more_ranks_than_blocks_leave_the_last_ranks_without_rows(precision, tol
     contexts, words = torch.tensor([[0], [3]]), torch.tensor([1, 3])
 
     def ln_prob(own_ranks):
-        network = OutputParallel(shape, start, own_ranks, precision, 2)
+        network = network_of(shape, start, own_ranks, precision, 2)
         before = network.update(contexts, words, EPSILON, DECAY).clone()
         return torch.cat([before, network.ln_prob(contexts, words)])
 
@@ -216,14 +230,14 @@ def test_extreme_logits_stay_finite(precision, ranks):
     On three ranks the greatest are on one of them, and one has no rows.
     """
     shape = Shape(4, 2, 1, 1, False)
-    parameters = initial_parameters(shape, 1).map(torch.zeros_like)
+    parameters = {name: torch.zeros_like(tensor) for name, tensor in initial_parameters(shape, 1).items()}
     # The greatest logit is a sum of two numbers that bfloat16 holds; itself it is none.
-    parameters.d += 100
-    parameters.output[:, 0] = torch.tensor([-39936, -10000, 10000, 39936.0])
-    parameters.output[:, 1] = torch.tensor([-110, 0, 0, 110.0])
+    parameters["d"] += 100
+    parameters["output"][:, 0] = torch.tensor([-39936, -10000, 10000, 39936.0])
+    parameters["output"][:, 1] = torch.tensor([-110, 0, 0, 110.0])
 
     def update(own_ranks):
-        network = OutputParallel(shape, parameters, own_ranks, precision, 2)
+        network = network_of(shape, parameters, own_ranks, precision, 2)
         ln_prob = network.update(torch.tensor([[0], [1]]), torch.tensor([3, 0]), EPSILON, DECAY)
         network.settle()
         return network, ln_prob
@@ -231,7 +245,7 @@ def test_extreme_logits_stay_finite(precision, ranks):
     for network, ln_prob in on_ranks(ranks, update):
         assert ln_prob[0] == pytest.approx(0, abs=1e-6)
         assert ln_prob[1] == pytest.approx(-80092, rel=1e-2)
-        for tensor in (network.C, network.H, network.d, network.output):
+        for tensor in (network.encoder.C, network.encoder.H, network.encoder.d, network.output.weights):
             assert torch.isfinite(tensor).all()
 
 
@@ -250,7 +264,7 @@ def test_narrow_precision_follows_float64(shape, precision, tolerance):
 
     With the compiled passes, and with those of plain torch, which a GPU takes too.
     """
-    networks = [OutputParallel(shape, parameters_of(shape), SingleRank(), p, K) for p in ("float64", precision)]
+    networks = [network_of(shape, parameters_of(shape), SingleRank(), p, K) for p in ("float64", precision)]
     for contexts, words in batches(shape, 4) + batches(shape, 1, k=3):
         ln_prob = []
         for network in networks:
@@ -265,7 +279,7 @@ def test_narrow_precision_follows_float64(shape, precision, tolerance):
 def test_a_gpu_computes_what_the_processor_does(shape, precision, tolerance):
     """ln P of every example over some updates, and the parameters after them."""
     networks = {
-        device: OutputParallel(shape, parameters_of(shape), SingleRank(), precision, K, device)
+        device: network_of(shape, parameters_of(shape), SingleRank(), precision, K, device)
         for device in ("cpu", "cuda")
     }
     for contexts, words in batches(shape, 4) + batches(shape, 1, k=3):
@@ -359,9 +373,15 @@ def test_a_split_matrix_joins_to_the_same_bits():
     assert ((high.float() - master).abs() <= 2**-8 * master.abs()).all(), "not the nearest"
 
 
+def model_of(shape: Shape, parameters: Parameters) -> NetworkModel:
+    row = {"kind": "nplm", "n": shape.n, "h": shape.h, "m": shape.m, "direct": shape.direct}
+    return NetworkModel(complete_row(row, {}, "row"), JoinedArchitecture(shape), parameters, "hash")
+
+
 def test_network_sums_to_one_over_the_vocabulary():
     shape = SHAPES["direct"]
-    network = Network(shape, initial_parameters(shape, 4).map(lambda tensor: tensor * 5), "hash")
+    parameters = {name: tensor * 5 for name, tensor in initial_parameters(shape, 4).items()}
+    network = model_of(shape, parameters)
     contexts = np.array([[NO_TOKEN, NO_TOKEN, 3], [1, 2, 3], [22, 22, 22]], dtype=np.int32)
     for context in contexts:
         ln_prob = network.ln_prob(np.tile(context, (V, 1)), np.arange(V, dtype=np.int32))
@@ -370,7 +390,7 @@ def test_network_sums_to_one_over_the_vocabulary():
 
 def test_network_read_back_scores_the_same_whatever_the_batch(tmp_path):
     shape = SHAPES["direct"]
-    network = Network(shape, initial_parameters(shape, 4), "hash")
+    network = model_of(shape, initial_parameters(shape, 4))
     write_model(tmp_path / "model.safetensors", network)
     words = np.random.default_rng(0).integers(0, V, 700).astype(np.uint16)
     split = Split("test", words, np.empty(0, np.uint16), "hash", V)
@@ -382,8 +402,9 @@ def test_network_read_back_scores_the_same_whatever_the_batch(tmp_path):
 def test_free_parameters_are_counted_as_in_section_2():
     """|V| (1 + n m + h) + h (1 + (n - 1) m) for the paper's AP News network."""
     shape = Shape(17964, 6, 60, 100, True)
-    assert shape.free_parameters == 17964 * (1 + 6 * 100 + 60) + 60 * (1 + 5 * 100)
-    assert sum(tensor.numel() for tensor in vars(initial_parameters(shape, 1)).values()) == shape.free_parameters
+    free = free_parameters(JoinedArchitecture(shape))
+    assert free == 17964 * (1 + 6 * 100 + 60) + 60 * (1 + 5 * 100)
+    assert sum(tensor.numel() for tensor in initial_parameters(shape, 1).values()) == free
 
 
 def test_impossible_networks_and_precisions_are_refused():
@@ -392,4 +413,4 @@ def test_impossible_networks_and_precisions_are_refused():
     with pytest.raises(InputError, match="n >= 2"):
         Shape(V, 1, 3, 2, True)
     with pytest.raises(InputError, match="float16"):
-        resolve_precision("float16")
+        JoinedArchitecture(SHAPES["direct"]).resolve_precision("float16")

@@ -21,8 +21,8 @@ import torch
 from nplm.errors import InputError
 from nplm.neural.checkpoint import Progress, digest, fingerprint, read_checkpoint, write_checkpoint
 from nplm.neural.kernels import set_threads
-from nplm.neural.network import Network, Parameters, Shape, initial_parameters, word_ids
-from nplm.neural.output_parallel import OutputParallel, resolve_precision
+from nplm.neural.model import word_ids
+from nplm.neural.network import Architecture, Network, Parameters
 from nplm.neural.ranks import Ranks
 from nplm.streams import Split, contexts
 
@@ -51,7 +51,7 @@ class Interrupted(Exception):
 class Settings:
     """What determines a training besides its data. Units: epsilon_0 per example, K examples, weight_decay per unit."""
 
-    shape: Shape
+    architecture: Architecture
     seed: int
     epsilon_0: float
     r: float
@@ -118,31 +118,31 @@ class Training:
         set_threads(threads)
         # A denormal number costs a hundred times a normal one, and decayed weights become denormal.
         torch.set_flush_denormal(True)
-        self.settings, self.ranks, self.threads, self.vocabulary = settings, ranks, threads, train.vocabulary
+        self.settings, self.ranks, self.threads = settings, ranks, threads
         self.monitor = monitor
         self.checkpoint_seconds = 60 * checkpoint_minutes
         determinants = {
             **asdict(settings),
-            "precision": resolve_precision(settings.precision, settings.device),
+            "precision": settings.architecture.resolve_precision(settings.precision, settings.device),
             "data": digest(train.tokens, train.history, valid.tokens, valid.history),
             "vocabulary": train.vocabulary,
             "code": code,
         }
         self.precision = determinants["precision"]
         self.checkpoint = Path(checkpoints) / fingerprint(determinants) / "checkpoint.safetensors"
-        self.train, self.valid = (examples(split, settings.shape.n, settings.device) for split in (train, valid))
+        self.train, self.valid = (examples(split, settings.architecture.n, settings.device) for split in (train, valid))
         self.progress, parameters, self.best = self._start()
         self.network = self._network(parameters)
         self._last_checkpoint = time.monotonic()
         self._stop = False
 
-    def run(self, epochs: int, patience: int) -> Network | None:
+    def run(self, epochs: int, patience: int) -> Parameters | None:
         """Train for at most `epochs`, stopping after `patience` epochs without a better validation perplexity.
 
         patience 0 never stops early. Epochs that are already done count: a run that ended goes on when it is asked for
         more epochs; asked for fewer than it has done, it starts anew.
 
-        Returns the network of the best epoch on rank 0, None on the others. Raises Interrupted after SIGTERM or
+        Returns the parameters of the best epoch on rank 0, None on the others. Raises Interrupted after SIGTERM or
         SIGUSR1, with the checkpoint written, and InputError when the perplexity is no longer a number.
         """
         if (end := self._end(epochs, patience)) is not None and end < len(self.progress.history):
@@ -155,32 +155,33 @@ class Training:
                 self._epoch()
                 self._validate()
                 self._write_checkpoint()
-        if self.ranks.rank != 0:
-            return None
-        return Network(self.settings.shape, self.best, self.vocabulary)
+        return self.best if self.ranks.rank == 0 else None
 
     def _start(self) -> tuple[Progress, Parameters, Parameters | None]:
         # Rank 0 alone reads: on a slow shared file system the ranks may not see the same file. Where it cannot, its
         # error ends them all (`python -m mpi4py`).
         found = None
         if self.ranks.rank == 0 and self.checkpoint.exists():
-            found = read_checkpoint(self.checkpoint, self.settings.shape)
+            found = read_checkpoint(self.checkpoint, self.settings.architecture.sizes)
         if found := self.ranks.broadcast(found):
             progress = found[0]
             self.monitor.line(
                 f"continuing in epoch {progress.epoch} after {progress.position:,} examples: {self.checkpoint}"
             )
             return found
-        return Progress(), initial_parameters(self.settings.shape, self.settings.seed), None
+        return Progress(), self._initial_parameters(), None
 
     def _restart(self) -> None:
         self.progress, self.best = Progress(), None
-        self.network = self._network(initial_parameters(self.settings.shape, self.settings.seed))
+        self.network = self._network(self._initial_parameters())
 
-    def _network(self, parameters: Parameters) -> OutputParallel:
+    def _initial_parameters(self) -> Parameters:
+        return self.settings.architecture.initial_parameters(self.settings.seed)
+
+    def _network(self, parameters: Parameters) -> Network:
         examples = max(self.settings.K, VALIDATION_BATCH)
-        return OutputParallel(
-            self.settings.shape, parameters, self.ranks, self.precision, examples, self.settings.device
+        return self.settings.architecture.network(
+            parameters, self.ranks, self.precision, examples, self.settings.device
         )
 
     def _end(self, epochs: int, patience: int) -> int | None:

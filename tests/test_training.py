@@ -12,18 +12,22 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
+import yaml
 
 from nplm.arrays import read_arrays, write_arrays
 from nplm.errors import InputError
 from nplm.neural.checkpoint import Progress, read_checkpoint, write_checkpoint
-from nplm.neural.network import Shape, initial_parameters, read_model
+from nplm.neural.encoders.feed_forward import Shape
+from nplm.neural.model import read_model
+from nplm.neural.network import JoinedArchitecture
 from nplm.neural.ranks import SingleRank
 from nplm.neural.shared_memory import SharedMemoryTraining
-from nplm.neural.train import Interrupted, Settings, stopping_epoch
+from nplm.neural.training import Interrupted, Settings, stopping_epoch
 from nplm.scores import score
 from nplm.streams import Split, read_split, write_split
 
 V = 23
+ARCHITECTURE = JoinedArchitecture(Shape(V, 3, 4, 3, True))
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
 
 
@@ -42,33 +46,29 @@ def splits(tmp_path_factory) -> Path:
     return folder
 
 
-def command(splits: Path, folder: Path, *options: str, ranks: int = 1) -> list[str]:
-    """The command line of a small training that writes into `folder`."""
+def command(splits: Path, folder: Path, *options: str, ranks: int = 1, **keys: object) -> list[str]:
+    """The command line of a small training that writes into `folder`. keys: those of the row that are others."""
+    shape = {"n": 3, "h": 4, "m": 3, "direct": True}
+    learning = {"epsilon_0": 0.05, "K": 16, "epochs": 3, "patience": None, "precision": "float64", "device": "cpu"}
+    row = {"kind": "nplm", **shape, **learning, **keys}
     launch = [str(MPIEXEC), "-n", str(ranks), sys.executable, "-m", "mpi4py"] if ranks > 1 else [sys.executable]
     arguments = {
+        "--row": yaml.safe_dump(row, default_flow_style=True, sort_keys=False, width=math.inf).strip(),
         "--train": splits / "train.safetensors",
         "--valid": splits / "valid.safetensors",
         "--output": folder / "model.safetensors",
         "--history": folder / "history.csv",
         "--checkpoints": folder / "checkpoints",
-        "--order": 3,
-        "--hidden": 4,
-        "--features": 3,
-        "--epsilon-0": 0.05,
-        "--examples-per-update": 16,
-        "--epochs": 3,
-        "--precision": "float64",
         "--seed": 1,
         "--ranks": ranks,
     }
     words = [str(word) for pair in arguments.items() for word in pair]
-    return [*launch, "-m", "nplm", "train-nplm", *words, "--direct", *options]
+    return [*launch, "-m", "nplm", "train-network", *words, *options]
 
 
-def train(splits: Path, folder: Path, *options: str, ranks: int = 1) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        command(splits, folder, *options, ranks=ranks), capture_output=True, text=True, timeout=3000, check=False
-    )
+def train(splits: Path, folder: Path, *options: str, ranks: int = 1, **keys: object) -> subprocess.CompletedProcess:
+    words = command(splits, folder, *options, ranks=ranks, **keys)
+    return subprocess.run(words, capture_output=True, text=True, timeout=3000, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +106,9 @@ def test_ranks_under_mpiexec_agree_with_one_process(splits, undisturbed, tmp_pat
     run = train(splits, tmp_path, ranks=ranks)
     assert run.returncode == 0, run.stderr
     alone, together = (read_model(folder / "model.safetensors").parameters for folder in (undisturbed, tmp_path))
-    for name, tensor in vars(alone).items():
-        np.testing.assert_allclose(getattr(together, name).numpy(), tensor.numpy(), rtol=1e-8, atol=1e-10, err_msg=name)
+    assert together.keys() == alone.keys()
+    for name, tensor in alone.items():
+        np.testing.assert_allclose(together[name].numpy(), tensor.numpy(), rtol=1e-8, atol=1e-10, err_msg=name)
 
 
 def test_same_seed_same_bits_other_seed_other_bits(splits, undisturbed, tmp_path):
@@ -121,14 +122,14 @@ def test_same_seed_same_bits_other_seed_other_bits(splits, undisturbed, tmp_path
 @pytest.mark.parametrize("ranks, precision", [(1, "bfloat16"), (2, "float32"), (2, "float64")])
 def test_killed_at_a_random_moment_it_continues_to_the_same_bits(splits, tmp_path, ranks, precision):
     """kill -9 again and again, each time after a checkpoint within an epoch; then to the end."""
-    six = ("--epochs", "6", "--precision", precision)
-    frequent = ("--checkpoint-minutes", "0", *six)
+    six = {"epochs": 6, "precision": precision}
+    frequent = ("--checkpoint-minutes", "0")
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
-    assert train(splits, undisturbed, *six, ranks=ranks).returncode == 0
+    assert train(splits, undisturbed, ranks=ranks, **six).returncode == 0
     random = np.random.default_rng()
     for _ in range(2):
         process = subprocess.Popen(
-            command(splits, killed, *frequent, ranks=ranks),
+            command(splits, killed, *frequent, ranks=ranks, **six),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -137,7 +138,7 @@ def test_killed_at_a_random_moment_it_continues_to_the_same_bits(splits, tmp_pat
         time.sleep(random.uniform(0, 0.3))
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    end = train(splits, killed, *frequent, ranks=ranks)
+    end = train(splits, killed, *frequent, ranks=ranks, **six)
     assert end.returncode == 0, end.stderr
     assert "continuing" in end.stdout
     assert model_bytes(killed) == model_bytes(undisturbed)
@@ -152,8 +153,7 @@ def wait_for(condition, process: subprocess.Popen) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_a_signal_writes_a_checkpoint_and_stops(splits, tmp_path, number):
-    long = ("--epochs", "10000")
-    process = subprocess.Popen(command(splits, tmp_path, *long), stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command(splits, tmp_path, epochs=10000), stdout=subprocess.PIPE, text=True)
     wait_for(lambda: list(tmp_path.glob("checkpoints/*/checkpoint.safetensors")), process)
     [checkpoint] = tmp_path.glob("checkpoints/*/checkpoint.safetensors")
     before = checkpoint.stat().st_mtime_ns
@@ -166,18 +166,18 @@ def test_a_signal_writes_a_checkpoint_and_stops(splits, tmp_path, number):
 
 
 def test_more_epochs_go_on_and_fewer_start_anew(splits, undisturbed, tmp_path):
-    assert train(splits, tmp_path, "--epochs", "2").returncode == 0
+    assert train(splits, tmp_path, epochs=2).returncode == 0
     more = train(splits, tmp_path)
     assert "continuing in epoch 3" in more.stdout
     assert model_bytes(tmp_path) == model_bytes(undisturbed)
-    fewer = train(splits, tmp_path, "--epochs", "1")
+    fewer = train(splits, tmp_path, epochs=1)
     assert "starting anew" in fewer.stdout
     assert len(pandas.read_csv(tmp_path / "history.csv")) == 1
 
 
 def test_ranks_end_together_when_the_checkpoint_cannot_be_read(splits, tmp_path):
     """Rank 0 alone reads it; the others must not wait for what it cannot send."""
-    assert train(splits, tmp_path, "--epochs", "1", ranks=2).returncode == 0
+    assert train(splits, tmp_path, ranks=2, epochs=1).returncode == 0
     [checkpoint] = tmp_path.glob("checkpoints/*/checkpoint.safetensors")
     checkpoint.write_bytes(b"")
     run = train(splits, tmp_path, ranks=2)
@@ -187,7 +187,7 @@ def test_ranks_end_together_when_the_checkpoint_cannot_be_read(splits, tmp_path)
 
 
 def write_other_shape(path: Path) -> None:
-    write_checkpoint(path, Progress(), initial_parameters(Shape(V, 3, 5, 3, True), 1), None)
+    write_checkpoint(path, Progress(), JoinedArchitecture(Shape(V, 3, 5, 3, True)).initial_parameters(1), None)
 
 
 def write_other_progress(path: Path) -> None:
@@ -209,13 +209,13 @@ def write_other_progress(path: Path) -> None:
     ids=["empty", "truncated", "zeros", "other kind", "no parameters", "other shape", "other progress"],
 )
 def test_what_is_no_checkpoint_of_the_training_is_refused(tmp_path, damage):
-    path, shape = tmp_path / "checkpoint.safetensors", Shape(V, 3, 4, 3, True)
-    parameters = initial_parameters(shape, 1)
+    path, sizes = tmp_path / "checkpoint.safetensors", ARCHITECTURE.sizes
+    parameters = ARCHITECTURE.initial_parameters(1)
     write_checkpoint(path, Progress(best_epoch=1), parameters, parameters)
-    assert read_checkpoint(path, shape)[0] == Progress(best_epoch=1)
+    assert read_checkpoint(path, sizes)[0] == Progress(best_epoch=1)
     damage(path)
     with pytest.raises(InputError, match=r"checkpoint\.safetensors: cannot be read .*; remove it"):
-        read_checkpoint(path, shape)
+        read_checkpoint(path, sizes)
 
 
 @pytest.mark.parametrize(
@@ -258,11 +258,11 @@ def run_with_rank_1(does: str, splits: Path, folder: Path, *options: str) -> sub
     script.write_text(
         "import time\n"
         "from mpi4py import MPI\n"
-        "from nplm.neural.output_parallel import OutputParallel\n"
+        "from nplm.neural.network import JoinedNetwork\n"
         "def update(self, *arguments):\n"
         f"    {does}\n"
         "if MPI.COMM_WORLD.Get_rank() == 1:\n"
-        "    OutputParallel.update = update\n"
+        "    JoinedNetwork.update = update\n"
         "from nplm.cli import main\n"
         "main()\n"
     )
@@ -286,29 +286,35 @@ def test_ranks_that_wait_in_vain_give_up_and_say_where(splits, tmp_path):
     assert not (tmp_path / "model.safetensors").exists()
 
 
-@pytest.mark.parametrize("epsilon_0", ["20", "1e200"])  # ln P that is only too small for exp, and none at all
+@pytest.mark.parametrize("epsilon_0", [20, 1e200])  # ln P that is only too small for exp, and none at all
 def test_divergence_is_an_error_that_names_the_learning_rate(splits, tmp_path, epsilon_0):
-    run = train(splits, tmp_path, "--epsilon-0", epsilon_0, "--weight-decay", "0")
+    run = train(splits, tmp_path, epsilon_0=epsilon_0, weight_decay=0)
     assert run.returncode == 1
     assert "lower epsilon_0" in run.stderr
     assert "Traceback" not in run.stderr
 
 
 @pytest.mark.parametrize(
-    "option, value", [("--epsilon-0", "-1"), ("--epsilon-0", "nan"), ("--examples-per-update", "0")]
+    "key, value, message",
+    [
+        ("epsilon_0", -1, "--row.epsilon_0: -1 is not allowed; allowed: number > 0"),
+        ("epsilon_0", math.nan, "training setting epsilon_0 = nan is out of range"),
+        ("K", 0, "--row.K: 0 is not allowed; allowed: whole number ≥ 1"),
+    ],
 )
-def test_settings_out_of_range_are_refused(splits, tmp_path, option, value):
-    run = train(splits, tmp_path, option, value)
+def test_settings_out_of_range_are_refused(splits, tmp_path, key, value, message):
+    run = train(splits, tmp_path, **{key: value})
     assert run.returncode == 1
-    assert "out of range" in run.stderr
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr
 
 
 @pytest.mark.parametrize(
     "option, value, message",
     [
-        ("--hidden", 10**12, "GiB or more, and this machine has"),
-        ("--examples-per-update", 10**12, "GiB or more, and this machine has"),
-        ("--order", 66, "order 66: give 1 to 65"),
+        ("h", 10**12, "GiB or more, and this machine has"),
+        ("K", 10**12, "GiB or more, and this machine has"),
+        ("n", 66, "--row.n: 66 is not allowed; allowed: whole number ≥ 2 and ≤ 65"),
         ("--seed", 2**64, "less than or equal to"),
         ("--threads", 100_000, "less than or equal to 1024"),
         ("--train", "empty.safetensors", "holds no token"),
@@ -324,7 +330,8 @@ def test_what_cannot_be_trained_is_refused_before_the_training(
     splits = {"train": [0, 1, 2], "valid": [2, 1], "empty": []}
     for name, tokens in splits.items():
         write_split(f"{name}.safetensors", Split(name, np.array(tokens, np.uint8), np.empty(0, np.uint8), "hash", V))
-    _, _, _, *arguments = command(tmp_path, tmp_path, option, str(value))
+    options, keys = ((option, str(value)), {}) if option.startswith("--") else ((), {option: value})
+    _, _, _, *arguments = command(tmp_path, tmp_path, *options, **keys)
     status = run(*arguments)
     said = capsys.readouterr()
     assert status in (1, 2) and message in said.err.splitlines()[-1]
@@ -341,13 +348,13 @@ def test_splits_of_different_vocabularies_are_refused(splits, tmp_path):
 
 
 def test_one_example_per_update_is_the_papers_own_algorithm(splits, tmp_path):
-    run = train(splits, tmp_path, "--examples-per-update", "1", "--epochs", "1")
+    run = train(splits, tmp_path, K=1, epochs=1)
     assert run.returncode == 0, run.stderr
     assert pandas.read_csv(tmp_path / "history.csv")["valid_perplexity"][0] < V
 
 
 def test_one_process_on_shared_memory_is_the_output_parallel_training(splits, undisturbed, tmp_path):
-    run = train(splits, tmp_path, "--strategy", "shared-memory")
+    run = train(splits, tmp_path, strategy="shared-memory")
     assert run.returncode == 0, run.stderr
     expected, history = (pandas.read_csv(folder / "history.csv") for folder in (undisturbed, tmp_path))
     np.testing.assert_allclose(history["train_perplexity"], expected["train_perplexity"], rtol=1e-9)
@@ -356,22 +363,21 @@ def test_one_process_on_shared_memory_is_the_output_parallel_training(splits, un
 
 def test_processes_on_shared_memory_learn_together(splits, undisturbed, tmp_path):
     """All examples are learned once an epoch, each process's updates reach the model, and a rerun finds it done."""
-    options = ("--strategy", "shared-memory", "--ranks", "2")
-    run = train(splits, tmp_path, *options)
+    run = train(splits, tmp_path, "--ranks", "2", strategy="shared-memory")
     assert run.returncode == 0, run.stderr
     expected, history = (pandas.read_csv(folder / "history.csv") for folder in (undisturbed, tmp_path))
     assert list(history["ranks"]) == [2, 2, 2]
     np.testing.assert_allclose(history["valid_perplexity"], expected["valid_perplexity"], rtol=0.1)
-    again = train(splits, tmp_path, *options)
+    again = train(splits, tmp_path, "--ranks", "2", strategy="shared-memory")
     assert again.returncode == 0, again.stderr
     assert "continuing in epoch 4 after 0 examples" in again.stderr + again.stdout
 
 
 def start_endless(splits: Path, folder: Path) -> subprocess.Popen:
     """A training on shared memory with two updates per process and epoch."""
-    options = ("--strategy", "shared-memory", "--ranks", "2", "--epochs", "100000", "--patience", "0")
+    keys = {"strategy": "shared-memory", "epochs": 100000, "patience": None, "K": 1000, "epsilon_0": 0.001}
     return subprocess.Popen(
-        command(splits, folder, *options, "--examples-per-update", "1000", "--epsilon-0", "0.001"),
+        command(splits, folder, "--ranks", "2", **keys),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -440,7 +446,7 @@ class Interference:
 
 
 def shared_memory_training(splits: Path, folder: Path, monitor) -> SharedMemoryTraining:
-    settings = Settings(Shape(V, 3, 4, 3, True), 1, 0.001, 1e-8, 1e-4, K=1000, precision="float32")
+    settings = Settings(ARCHITECTURE, 1, 0.001, 1e-8, 1e-4, K=1000, precision="float32")
     data = [read_split(splits / f"{name}.safetensors") for name in ("train", "valid")]
     return SharedMemoryTraining(settings, *data, SingleRank(), 1, folder, monitor, processes=2)
 

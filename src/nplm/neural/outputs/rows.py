@@ -8,7 +8,7 @@ that the products of logits and of the layer's gradient read the big matrices as
 In bfloat16 the layer exists as the rounded operand of the products and the 16 bits that it lacks to float32: the update
 of so large a matrix takes the time of moving it, which a float32 copy beside the bfloat16 one would lengthen.
 
-`ProductLayer` multiplies with torch, on any device. `TileLayer` has bfloat16 products of its own, on the tile registers
+`ProductRows` multiplies with torch, on any device. `TileRows` has bfloat16 products of its own, on the tile registers
 of processors that have them (Intel AMX). Products there take less time than moving their operands to and fro, so each
 block of rows is multiplied, exponentiated and multiplied again, or multiplied and added, while it is in the cache: two
 sweeps over the layer instead of five over matrices of its size.
@@ -41,7 +41,7 @@ def master_type(precision: str) -> torch.dtype:
     return torch.float64 if precision == "float64" else torch.float32
 
 
-class OutputLayer(Protocol):
+class OutputRows(Protocol):
     """F = h + (n-1)m + 1 columns [U | W | b]; Z [K, F] = [a | x | 1].
 
     The methods are called in this order, once each; `exponentials` and what follows again after `greatest_logits`.
@@ -92,8 +92,8 @@ class OutputLayer(Protocol):
         ...
 
 
-class ProductLayer:
-    """See OutputLayer. `weights` [rows, F] are copied; `K` is the most examples at a time."""
+class ProductRows:
+    """See OutputRows. `weights` [rows, F] are copied; `K` is the most examples at a time."""
 
     exponentials_phase = "exponentials"
 
@@ -151,8 +151,8 @@ class ProductLayer:
             high.addmm_(self.E, self._scaled_Z, beta=decay).select(1, -1).div_(decay)
 
 
-class TileLayer:
-    """See OutputLayer: bfloat16 on processors with tile registers, where `tile_kernels` is not None."""
+class TileRows:
+    """See OutputRows: bfloat16 on processors with tile registers, where `tile_kernels` is not None."""
 
     exponentials_phase = "output_sweep"  # which is logits, exponentials, and what `multiply` does elsewhere
 
@@ -215,8 +215,8 @@ class TileLayer:
         self._kernels.ascend(*operands, np.float32(decay), *arrays(self._scratch))
 
 
-def output_layer(weights: torch.Tensor, precision: str, K: int, device: str) -> OutputLayer:
+def output_rows(weights: torch.Tensor, precision: str, K: int, device: str) -> OutputRows:
     """A layer of a copy of these rows of [U | W | b]; K is the most examples at a time."""
     if precision == "bfloat16" and device == "cpu" and tile_kernels():
-        return TileLayer(weights, K)
-    return ProductLayer(weights, precision, K, device)
+        return TileRows(weights, K)
+    return ProductRows(weights, precision, K, device)

@@ -13,19 +13,19 @@ import torch
 
 from nplm.neural import kernels
 from nplm.neural.kernels import arrays
-from nplm.neural.output_layer import OutputLayer, ProductLayer, TileLayer, output_layer
+from nplm.neural.outputs.rows import OutputRows, ProductRows, TileRows, output_rows
 
 LAYERS = ["float64", "float32", "bfloat16", "tiles"]
 # Relative to the largest value. In bfloat16 torch rounds every product's result, tiles only the operands.
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5, "bfloat16": 0.01, "tiles": 0.006}
 
 
-def layer_of(kind: str, weights: torch.Tensor, K: int) -> OutputLayer:
+def layer_of(kind: str, weights: torch.Tensor, K: int) -> OutputRows:
     if kind != "tiles":
-        return ProductLayer(weights, kind, K, "cpu")
+        return ProductRows(weights, kind, K, "cpu")
     if not kernels.tile_kernels():
         pytest.skip("this processor has no tile registers")
-    return TileLayer(weights, K)
+    return TileRows(weights, K)
 
 
 def assert_near(found: torch.Tensor, expected: torch.Tensor, tolerance: float) -> None:
@@ -124,11 +124,11 @@ def test_exponentials_can_be_taken_anew_after_the_greatest_logits(kind):
 def test_tiles_serve_where_they_can(monkeypatch):
     """bfloat16 on a processor that has them; all else is torch's."""
     weights = torch.ones(3, 2)
-    assert isinstance(output_layer(weights, "float32", 2, "cpu"), ProductLayer)
+    assert isinstance(output_rows(weights, "float32", 2, "cpu"), ProductRows)
     if kernels.tile_kernels():
-        assert isinstance(output_layer(weights, "bfloat16", 2, "cpu"), TileLayer)
+        assert isinstance(output_rows(weights, "bfloat16", 2, "cpu"), TileRows)
     monkeypatch.setattr(kernels, "compiled", lambda: None)
-    assert isinstance(output_layer(weights, "bfloat16", 2, "cpu"), ProductLayer)
+    assert isinstance(output_rows(weights, "bfloat16", 2, "cpu"), ProductRows)
 
 
 def test_what_is_not_a_number_in_scratch_does_not_reach_a_result():
@@ -230,9 +230,9 @@ def test_a_layer_of_no_rows_adds_nothing(kind):
 def test_no_tiles_where_numba_may_not_use_them():
     """LLVM would end the process."""
     lines = (
-        "from nplm.neural import kernels, output_layer; import torch;"
-        "layer = output_layer.output_layer(torch.ones(3, 2), 'bfloat16', 2, 'cpu'); print(type(layer).__name__)"
+        "from nplm.neural.outputs.rows import output_rows; import torch;"
+        "layer = output_rows(torch.ones(3, 2), 'bfloat16', 2, 'cpu'); print(type(layer).__name__)"
     )
     environment = os.environ | {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
     run = subprocess.run([sys.executable, "-c", lines], env=environment, capture_output=True, text=True)
-    assert run.stdout == "ProductLayer\n", run.stderr
+    assert run.stdout == "ProductRows\n", run.stderr

@@ -1,14 +1,36 @@
-# The networks.
+# The models of every kind: one rule for fits on one process, one for trainings over ranks. What differs from kind to kind
+# is data that the kinds declare (nplm.kinds).
 #
-# Inputs:  results/{experiment}/{train,valid}.safetensors
-# Outputs: results/{experiment}/models/{model}/model.safetensors   the parameters of the best epoch
-#          results/{experiment}/models/{model}/history.csv         a line an epoch
+# Inputs:  results/{experiment}/{train,valid}.safetensors, and what a kind reads besides
+# Outputs: results/{experiment}/models/{model}/model.safetensors   of a network, the parameters of the best epoch
+#          results/{experiment}/models/{model}/history.csv         of a network, a line an epoch
 #
 # Ranks, threads and launcher are resources: changing them changes no result and reruns nothing. Checkpoints lie in
 # results/{experiment}/checkpoints/{model} and are no outputs, since Snakemake deletes those before it reruns a job.
 
 
-rule train_nplm:
+rule fit_model:
+    """Fit a model of any kind that one process fits."""
+    input:
+        unpack(fit_inputs),
+    output:
+        model="results/{experiment}/models/{model}/model.safetensors",
+    log:
+        "results/{experiment}/logs/fit_model/{model}.log",
+    benchmark:
+        "results/{experiment}/benchmarks/fit_model/{model}.tsv"
+    wildcard_constraints:
+        model=models_made_by("fit"),
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=fitting_code,
+        options=fit_options,
+    shell:
+        "nplm fit-model {params.options} --output {output.model:q} 2>&1 | tee {log:q}"
+
+
+rule train_network:
     """Train a network, its output layer shared out among the ranks (section 3.2), with early stopping on valid."""
     input:
         train="results/{experiment}/train.safetensors",
@@ -17,11 +39,11 @@ rule train_nplm:
         model="results/{experiment}/models/{model}/model.safetensors",
         history="results/{experiment}/models/{model}/history.csv",
     log:
-        "results/{experiment}/logs/train_nplm/{model}.log",
+        "results/{experiment}/logs/train_network/{model}.log",
     benchmark:
-        "results/{experiment}/benchmarks/train_nplm/{model}.tsv"
+        "results/{experiment}/benchmarks/train_network/{model}.tsv"
     wildcard_constraints:
-        model=networks_trained_by("output-parallel"),
+        model=models_made_by("output-parallel"),
     conda:
         "../../envs/nplm.yaml"
     # Cores that the job takes on this machine: one per rank, or the threads of the only one. Where ranks are tasks of
@@ -33,18 +55,18 @@ rule train_nplm:
         rank_threads=lambda wildcards, threads: threads if MPI["ranks"] == 1 else 1,
     params:
         checkpoints="results/{experiment}/checkpoints/{model}",
-        code=code_of("nplm.cli.neural", "train_nplm"),
+        code=training_code,
         options=training_options,
     shell:
-        "{resources.launch} train-nplm --train {input.train:q} --valid {input.valid:q} {params.options}"
+        "{resources.launch} train-network --train {input.train:q} --valid {input.valid:q} {params.options}"
         " --ranks {resources.rank_count} --threads {resources.rank_threads} --checkpoints {params.checkpoints:q}"
         " --output {output.model:q} --history {output.history:q} 2>&1 | tee {log:q}"
 
 
-use rule train_nplm as train_nplm_shared_memory with:
+use rule train_network as train_network_shared_memory with:
     """Train a network, its examples shared out among processes that write to the same parameters (section 3.1)."""
     wildcard_constraints:
-        model=networks_trained_by("shared-memory"),
+        model=models_made_by("shared-memory"),
     threads: MPI["ranks"]
     resources:
         **mpi_resources(1, MPI["launcher"]),
