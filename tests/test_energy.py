@@ -260,6 +260,11 @@ def test_held_out_words_share_the_probability_of_rare():
     of_known[0] -= log(4)
     torch.testing.assert_close(ln_prob[known], of_known, rtol=0, atol=1e-12)
 
+    logits = energy.known_logits(HELD_OUT, parameters_of(HELD_OUT), torch.tensor([[1, 3, 2]]))[0].log_softmax(dim=0)
+    logits[0] -= log(4)
+    torch.testing.assert_close(logits[known], of_known, rtol=0, atol=1e-12)
+    assert (logits[list(HELD_OUT.held_out)] == -torch.inf).all()
+
 
 def test_an_update_changes_no_energy_of_held_out_words():
     start, (contexts, words) = parameters_of(HELD_OUT), examples()
@@ -296,9 +301,13 @@ def test_training_finds_what_follows_a_word():
 
 
 def test_an_architecture_is_of_its_row():
-    assert energy.architecture({"n": 4, "h": 5, "m": 3, "held_out_words": 0}, V) == SHAPE
-    row = {"n": 4, "h": 5, "m": 3, "held_out_words": 3, "held_out": [3, 17, 40]}
-    assert energy.architecture(row, V) == HELD_OUT
+    row = {"n": 4, "h": 5, "m": 3, "held_out": 0, "held_out_seed": 1}
+    assert energy.architecture(row, V) == SHAPE
+    held_out = energy.architecture(row | {"held_out": 5}, V).held_out
+    assert held_out == energy.drawn_words(V, 5, 1) != energy.drawn_words(V, 5, 2)
+    assert len(set(held_out)) == 5 and all(4 <= word < 20 for word in held_out)
+    with pytest.raises(InputError, match="hold out fewer"):
+        energy.architecture(row | {"held_out": 17}, V)
     assert [SHAPE.resolve_precision(name) for name in ("auto", "float32", "float64")] == [
         "float32",
         "float32",

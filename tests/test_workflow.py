@@ -32,6 +32,9 @@ experiments:
       class9_kn3: {kind: class_ngram, classes: 9, n: 3, smoothing: interpolated}
       MLP7: {kind: nplm, n: 3, h: 4, m: 3, direct: true}
       MLP9: {kind: nplm, n: 4, h: 5, m: 2, direct: false}
+      energy: {kind: energy, n: 3, h: 3, m: 3, held_out: 5}
+      unseen: {kind: unseen_words, network: energy, features: rare}
+      unseen_2: {kind: unseen_words, network: energy, contexts: 2}
     mixtures:
       MLP8: {components: [MLP7, deleted_interpolation], weights: fixed}
       MLP9_binned: {components: [MLP9, deleted_interpolation], weights: binned}

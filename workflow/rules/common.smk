@@ -391,6 +391,26 @@ def word_class_table(wildcards):
     return [f"reports/{wildcards.experiment}/word_classes.csv"] if class_files(wildcards) else []
 
 
+def models_with_unseen_words(wildcards):
+    """The models of an experiment whose network was trained without some words."""
+    return model_files(wildcards, has_unseen_words)
+
+
+def has_unseen_words(kind):
+    return "unseen_words" in kind.shows
+
+
+def scores_of_unseen_words(wildcards):
+    """Their score streams on test, in the same order."""
+    names = configuration.models_run(experiment(wildcards), has_unseen_words)
+    return [scores_of(wildcards.experiment, name, "test") for name in names]
+
+
+def unseen_word_table(wildcards):
+    """The table of words never seen in training, if a model has any."""
+    return [f"reports/{wildcards.experiment}/unseen_words.csv"] if models_with_unseen_words(wildcards) else []
+
+
 def rows(block, names):
     """Those of the names that are rows of the tables: all but the further seeds."""
     further = configuration.further_seeds(block["replicas"])

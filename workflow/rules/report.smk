@@ -428,6 +428,33 @@ rule tabulate_word_classes:
         "nplm tabulate-word-classes --configuration {input.configuration:q} {params.files} --output-directory {params.directory:q} 2>&1 | tee {log:q}"
 
 
+rule tabulate_unseen_words:
+    """Tabulate the perplexity of the tokens that are words a network was trained without."""
+    input:
+        models=models_with_unseen_words,
+        scores=scores_of_unseen_words,
+        split="results/{experiment}/test.safetensors",
+    output:
+        csv=report(
+            "reports/{experiment}/unseen_words.csv",
+            caption="../report/unseen_words.rst",
+            category="Tables",
+            labels={"experiment": "{experiment}", "table": "words never seen in training"},
+        ),
+        markdown="reports/{experiment}/unseen_words.md",
+    log:
+        "results/{experiment}/logs/tabulate_unseen_words.log",
+    conda:
+        "../../envs/nplm.yaml"
+    params:
+        code=code_of("nplm.cli.report", "tabulate_unseen_words"),
+        directory=lambda wildcards, output: Path(output.csv).parent,
+        files=lambda wildcards, input: options(model=list(input.models), scores=list(input.scores)),
+    shell:
+        "nplm tabulate-unseen-words {params.files} --split {input.split:q} --output-directory {params.directory:q}"
+        " 2>&1 | tee {log:q}"
+
+
 rule plot_feature_map:
     """Draw the features of the best network on a map in two dimensions."""
     input:
@@ -522,6 +549,7 @@ rule write_report_page:
         mixture_weights=mixture_table,
         neighbours=neighbour_table,
         word_classes=word_class_table,
+        unseen_words=unseen_word_table,
         trainings=training_table,
         figures=figures,
         captions=captions,
@@ -553,6 +581,7 @@ rule write_report_page:
             mixture_weights=list(input.mixture_weights),
             neighbours=list(input.neighbours),
             word_classes=list(input.word_classes),
+            unseen_words=list(input.unseen_words),
             trainings=list(input.trainings),
             figure=list(input.figures),
             caption=list(input.captions),

@@ -154,6 +154,27 @@ def tabulate_mixture_weights(
     print(f"{output_directory}: mixture_weights ({len(mixtures)} mixtures, {len(rows)} weights)")
 
 
+@app.command("tabulate-unseen-words")
+def tabulate_unseen_words(
+    model: Annotated[list[Path], Option(help="Model of kind unseen_words, in a folder of its name; repeat for each.")],
+    scores: Annotated[list[Path], Option(help="Score stream of each model on one split, in the same order.")],
+    split: Annotated[Path, Option(help="That split.")],
+    output_directory: OutputDirectory,
+) -> None:
+    """Tabulate the perplexity of the tokens that are words a network was trained without: unseen_words.{csv,md}."""
+    from nplm.arrays import require_same_vocabulary
+    from nplm.report.unseen_words import read_held_out, tabulate_unseen_words, write_unseen_words
+    from nplm.scores import read_aligned_scores
+    from nplm.streams import read_split
+
+    streams, scored = read_aligned_scores(scores), read_split(split)
+    require_same_vocabulary((split, scored.vocabulary), (scores[0], streams[0].vocabulary))
+    held_out = {path.parent.name: read_held_out(path) for path in model}
+    rows = tabulate_unseen_words(held_out, {stream.model: stream.ln_prob for stream in streams}, scored.tokens)
+    write_unseen_words(output_directory, rows)
+    print(f"{output_directory}: unseen_words ({len(rows)} models, {rows[0]['tokens']} tokens of {scored.name})")
+
+
 @app.command("tabulate-trainings")
 def tabulate_trainings(
     history: Annotated[list[Path], Option(help="A network's history.csv, in a folder of its name; repeat for each.")],
@@ -445,6 +466,7 @@ def write_report_page(
     mixture_weights: Annotated[Path | None, Option(help="Table made by tabulate-mixture-weights (CSV).")] = None,
     neighbours: Annotated[Path | None, Option(help="Table made by tabulate-neighbours (CSV).")] = None,
     word_classes: Annotated[Path | None, Option(help="Table made by tabulate-word-classes (CSV).")] = None,
+    unseen_words: Annotated[Path | None, Option(help="Table made by tabulate-unseen-words (CSV).")] = None,
     trainings: Annotated[Path | None, Option(help="Table made by tabulate-trainings (CSV).")] = None,
     figure: Annotated[list[Path] | None, Option(help="Figure to show; repeat for each, in order.")] = None,
     caption: Annotated[list[Path] | None, Option(help="Caption of each figure, in the same order.")] = None,
@@ -462,6 +484,7 @@ def write_report_page(
     from nplm.report.table import corpora, has_paper, read_table
     from nplm.report.table_formats import extra_markdown, table_markdown, table_title
     from nplm.report.trainings import read_trainings, trainings_markdown
+    from nplm.report.unseen_words import read_unseen_words, unseen_words_markdown
     from nplm.report.word_classes import read_word_classes, word_classes_markdown
     from nplm.significance import read_comparisons
 
@@ -485,6 +508,9 @@ def write_report_page(
         "Figures": page.figures_markdown(figure or [], caption or [], output),
         "Words with similar features": section(neighbours_markdown(read_neighbours(neighbours)), neighbours)
         if neighbours
+        else "",
+        "Words never seen in training": section(unseen_words_markdown(read_unseen_words(unseen_words)), unseen_words)
+        if unseen_words
         else "",
         "Word classes": section(word_classes_markdown(read_word_classes(word_classes)), word_classes)
         if word_classes

@@ -36,7 +36,7 @@ def fit_row(inputs: dict[str, Path], row: dict, seed: int | None) -> NetworkMode
         raise InputError(f"{inputs['network']}: was trained with every word; train it with held_out > 0")
     C, b = model.parameters["C"].clone(), model.parameters["b"].clone()
     if row["features"] == "rare":
-        C[held_out] = C[RARE]
+        C[held_out] = C[RARE].clone()
     elif row["features"] == "random":
         C[held_out] = random_features(C, held_out, seed)
     else:
