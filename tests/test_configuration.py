@@ -410,3 +410,25 @@ def test_another_package_registers_a_kind_by_its_entry_point(monkeypatch):
     points = {"nplm.kinds": [SimpleNamespace(value="made_up")]}
     monkeypatch.setattr(kinds, "entry_points", lambda group: points[group])
     assert registry.__wrapped__().keys() == {*registry(), "made_up"}
+
+
+def test_a_name_is_a_model_or_a_mixture_in_all_experiments_that_are_run(config):
+    second = {"extends": "brown", "only": ["MLP2"], "mixtures": {"MLP2": None}}
+    second["models"] = {"MLP2": {"kind": "kneser_ney", "n": 2, "smoothing": "backoff"}}
+    config["experiments"]["second"] = second
+    config["run"] = ["brown", "second"]
+    with pytest.raises(InputError, match=r"second\.models\.MLP2: is kneser_ney \(fit\) here and a mixture \(mix\)"):
+        resolve_configuration(config, SCHEMA)
+    config["experiments"]["brown"]["only"] = ["kn3"]
+    resolve_configuration(config, SCHEMA)
+
+
+def test_what_is_not_run_may_be_made_otherwise_in_another_experiment(config):
+    config["experiments"]["brown"]["only"] = ["kn3"]
+    config["experiments"]["second"] = {
+        "extends": "brown",
+        "only": ["kn2"],
+        "models": {"MLP1": {"strategy": "shared-memory"}},
+    }
+    config["run"] = ["brown", "second"]
+    resolve_configuration(config, SCHEMA)

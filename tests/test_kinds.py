@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from nplm.errors import InputError
 from nplm.kinds import REQUIRED, registry
 from nplm.report.kinds import models_page
 from nplm.rows import complete_row
@@ -118,3 +119,8 @@ def test_defaults_are_what_the_keys_allow(name):
     row = {key.name: example(key.schema) for key in kind.keys if key.default is REQUIRED or key.name in references}
     complete = complete_row({"kind": name} | row, {}, "row")
     assert complete_row(complete, {}, "row") == complete
+
+
+def test_a_number_with_a_point_is_no_whole_number():
+    with pytest.raises(InputError, match=r"row\.n: 3\.0 is not allowed; allowed: whole number"):
+        complete_row({"kind": "katz", "n": 3.0}, {}, "row")

@@ -130,3 +130,14 @@ def test_the_command_line_writes_the_table(inputs, tmp_path, run, capsys):
     with open(tmp_path / "unseen_words.csv", newline="") as file:
         assert [row["model"] for row in csv.DictReader(file)] == names
     assert "| four" in (tmp_path / "unseen_words.md").read_text()
+
+
+def test_a_model_of_another_kind_is_no_network_for_it(inputs, tmp_path):
+    unseen_words.write_model(tmp_path / "unseen", fitted(inputs))
+    with pytest.raises(InputError, match="unseen: holds 'unseen_words' without the row of a network"):
+        fitted(inputs | {"network": tmp_path / "unseen"})
+    row = complete_row({"kind": "nplm", "n": 3, "h": 2, "m": 2, "direct": False}, {}, "row")
+    shape = architecture_of(row, V)
+    write_model(tmp_path / "nplm", NetworkModel(row, shape, shape.initial_parameters(1), "hash"))
+    with pytest.raises(InputError, match="nplm: holds 'nplm'; give an energy network"):
+        fitted(inputs | {"network": tmp_path / "nplm"})

@@ -8,12 +8,12 @@ import hashlib
 from collections.abc import Callable
 from copy import deepcopy
 
-from jsonschema import Draft202012Validator, ValidationError
+from jsonschema import ValidationError
 from jsonschema.exceptions import best_match
 
 from nplm.errors import InputError
 from nplm.kinds import Kind, registry
-from nplm.rows import complete_row, number_as_text, shared_schema
+from nplm.rows import Validator, complete_row, number_as_text, shared_schema
 
 SPLITS = ("train", "valid", "test")
 
@@ -33,7 +33,7 @@ def resolve_configuration(config: dict, schema: dict) -> dict:
     if isinstance(resolved.get("mpi"), dict):
         # Snakemake hands the numbers in `--config "mpi={ranks: 2}"` over as text.
         resolved["mpi"] = {key: int(v) if str(v).isdecimal() else v for key, v in resolved["mpi"].items()}
-    error = best_match(Draft202012Validator(schema).iter_errors(resolved))
+    error = best_match(Validator(schema).iter_errors(resolved))
     if error:
         raise InputError(_explain(error))
     for name in resolved["run"]:
@@ -59,7 +59,7 @@ def resolve_experiment(blocks: dict[str, dict], name: str) -> dict:
     """
     chain = [name]
     while (parent := blocks[chain[-1]].get("extends")) is not None:
-        if parent not in blocks:
+        if not isinstance(parent, str) or parent not in blocks:
             raise InputError(
                 f"config: experiments.{chain[-1]}.extends: no experiment '{parent}'; known: {', '.join(blocks)}"
             )
@@ -226,8 +226,9 @@ def _check_rules(experiments: dict[str, dict]) -> None:
     """Raise InputError where experiments that are run together have models of one name that different rules make."""
     seen: dict[str, tuple[str, str, str]] = {}
     for experiment, block in experiments.items():
-        for name, row in complete_rows(block).items():
-            rule, kind = rule_of(row), row["kind"]
+        rows = complete_rows(block)
+        made = {name: (rule_of(rows[name]), rows[name]["kind"]) for name in models_run(block)}
+        for name, (rule, kind) in (made | dict.fromkeys(mixtures_run(block), ("mix", "a mixture"))).items():
             other, before, other_kind = seen.setdefault(name, (experiment, rule, kind))
             if before != rule:
                 raise InputError(

@@ -8,11 +8,21 @@ import re
 from collections.abc import Mapping
 
 import yaml
-from jsonschema import Draft202012Validator, ValidationError
+from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema.exceptions import best_match
 
 from nplm.errors import InputError
 from nplm.kinds import REQUIRED, Key, Kind, find_kind, registry
+
+
+def _is_whole(checker: object, value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+Validator = validators.extend(
+    Draft202012Validator, type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_whole)
+)
+"""JSON schema (draft 2020-12), but 3.0 is no integer: it would be a number with a point to the job."""
 
 
 def row_schema(kind: Kind) -> dict:
@@ -55,7 +65,7 @@ def complete_row(row: Mapping, shared: Mapping, where: str) -> dict:
         raise InputError(f"{where}: has no kind; known kinds: {', '.join(registry())}")
     kind = find_kind(row["kind"], f"{where}.kind")
     given = {key.name: shared[key.name] for key in kind.keys if key.shared and key.name in shared} | dict(row)
-    error = best_match(Draft202012Validator(row_schema(kind)).iter_errors(given))
+    error = best_match(Validator(row_schema(kind)).iter_errors(given))
     if error:
         raise InputError(f"{where}{_explain(error, kind, row)}")
     complete = {"kind": kind.name} | {key.name: given.get(key.name, key.default) for key in kind.keys}

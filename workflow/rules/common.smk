@@ -76,7 +76,7 @@ wildcard_constraints:
     split=any_of(SPLITS),
     classes=r"\d+",
     model=any_of({name for block in EXPERIMENTS.values() for name in configuration.models_run(block)}),
-    mixture=any_of({name for block in EXPERIMENTS.values() for name in block["mixtures"]}),
+    mixture=any_of({name for block in EXPERIMENTS.values() for name in configuration.mixtures_run(block)}),
     table=any_of({block["table"]["name"] for block in EXPERIMENTS.values()}),
 
 
@@ -392,18 +392,18 @@ def word_class_table(wildcards):
 
 
 def models_with_unseen_words(wildcards):
-    """The models of an experiment whose network was trained without some words."""
-    return model_files(wildcards, has_unseen_words)
+    """The models of an experiment whose network was trained without some words; one of each row's seeds."""
+    return [model_file(wildcards.experiment, name) for name in names_with_unseen_words(wildcards)]
 
 
-def has_unseen_words(kind):
-    return "unseen_words" in kind.shows
+def names_with_unseen_words(wildcards):
+    block = experiment(wildcards)
+    return rows(block, configuration.models_run(block, lambda kind: "unseen_words" in kind.shows))
 
 
 def scores_of_unseen_words(wildcards):
     """Their score streams on test, in the same order."""
-    names = configuration.models_run(experiment(wildcards), has_unseen_words)
-    return [scores_of(wildcards.experiment, name, "test") for name in names]
+    return [scores_of(wildcards.experiment, name, "test") for name in names_with_unseen_words(wildcards)]
 
 
 def unseen_word_table(wildcards):

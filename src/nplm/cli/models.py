@@ -41,7 +41,9 @@ def fit_model(
         typer.Option(help="What the fit reads, as NAME=PATH: train=train.safetensors; `nplm kinds` says what more."),
     ],
     output: ModelFile,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of all random choices, for kinds that draw.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**63 - 1, help="Of all random choices, for kinds that draw.")
+    ] = None,
 ) -> None:
     """Fit a model of any kind that one process fits."""
     from nplm.errors import InputError
@@ -54,13 +56,14 @@ def fit_model(
     if kind.code is None or kind.epochs:
         remedy = "train it with train-network" if kind.epochs else "import its scores with import-scores"
         raise InputError(f"--row: a model of kind {kind.name} is not fitted; {remedy}")
-    inputs = {name: Path(path) for name, _, path in (text.partition("=") for text in input)}
+    given = [text.partition("=") for text in input]
     expected = ("train", *kind.reads)
-    if set(inputs) != set(expected):
+    if sorted(name for name, _, path in given if path) != sorted(expected) or len(given) > len(expected):
         raise InputError(
-            f"--input: {kind.name} reads {', '.join(expected)}, but {', '.join(inputs)} is given; give each once, "
-            "as NAME=PATH"
+            f"--input: {kind.name} reads {', '.join(expected)}, but {', '.join(name for name, *_ in given)} is given; "
+            "give each once, as NAME=PATH"
         )
+    inputs = {name: Path(path) for name, _, path in given}
     if kind.random and seed is None:
         raise InputError(f"--seed: {kind.name} draws random numbers; give a seed")
     require_writable([output], inputs.values())
@@ -133,7 +136,8 @@ def train_network(
     monitor = watchdog.watched(monitor_of(all_ranks.rank))
     gpu = torch.cuda.is_available()
     if device == "auto":
-        device = "cuda" if gpu and ranks == 1 else "cpu"
+        allowed = next(key.schema["enum"] for key in kind.keys if key.name == "device")
+        device = "cuda" if gpu and ranks == 1 and "cuda" in allowed else "cpu"
     if device == "cuda" and not gpu:
         raise InputError("device: cuda: torch finds no GPU here; give cpu, or install torch for this GPU")
     if device == "cuda" and ranks > 1:

@@ -76,8 +76,10 @@ def write_model(path: str | Path, model: NetworkModel, **header: str) -> None:
 def read_model(path: str | Path) -> NetworkModel:
     """Read a network written by `write_model`. Raises InputError for anything else."""
     arrays, header = read_arrays(path, read_header(path)["kind"])
-    if "row" not in header:
-        raise InputError(f"{path}: has no row of a network in its header; train the network anew")
+    if not {"row", "vocabulary_size"} <= header.keys():
+        raise InputError(
+            f"{path}: holds '{header['kind']}' without the row of a network; give a network, or train it anew"
+        )
     row = json.loads(header["row"])
     architecture = architecture_of(row, int(header["vocabulary_size"]))
     parameters = architecture.from_file({name: torch.from_numpy(array) for name, array in arrays.items()})

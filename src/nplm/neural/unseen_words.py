@@ -30,6 +30,10 @@ from nplm.streams import Split, contexts, read_split
 def fit_row(inputs: dict[str, Path], row: dict, seed: int | None) -> NetworkModel:
     """The model of a row of the configuration. Raises InputError where the network knows every word."""
     model, train = read_network(inputs["network"]), read_split(inputs["train"])
+    if not isinstance(model.architecture, EnergyShape):
+        raise InputError(
+            f"{inputs['network']}: holds '{model.row['kind']}'; give an energy network that holds out words"
+        )
     require_same_vocabulary((inputs["network"], model.vocabulary), (inputs["train"], train.vocabulary))
     held_out = list(model.architecture.held_out)
     if not held_out:
