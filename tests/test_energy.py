@@ -1,11 +1,11 @@
 """The energy network against numpy and autograd, its ranks, its kernels, its numerical range and held-out words."""
 
-import threading
 from math import log
 
 import numpy as np
 import pytest
 import torch
+from test_network import on_ranks
 
 from nplm.errors import InputError
 from nplm.neural import energy
@@ -17,49 +17,6 @@ V, K = 41, 7  # not whole blocks of words, on any number of ranks
 SHAPE = EnergyShape(V, n=4, h=5, m=3)
 HELD_OUT = EnergyShape(V, n=4, h=5, m=3, held_out=(3, 17, 40))
 EPSILON, DECAY = 0.05, 0.01
-
-
-class ThreadRanks:
-    """Ranks as threads of one process; a sum is not there before it was waited for. `calls`: what was exchanged."""
-
-    def __init__(self, rank: int, size: int, parts: list, barrier: threading.Barrier) -> None:
-        self.rank, self.size, self._parts, self._barrier, self.calls = rank, size, parts, barrier, []
-
-    def _exchange(self, name, tensor, combine):
-        self.calls.append((name, tensor.numel()))
-        self._parts[self.rank] = tensor.clone()
-        self._barrier.wait(timeout=30)
-        result = combine(torch.stack(self._parts))
-        self._barrier.wait(timeout=30)
-        return result
-
-    def maximum_(self, tensor):
-        tensor.copy_(self._exchange("max", tensor, lambda parts: parts.amax(dim=0)))
-
-    def start_sum_(self, tensor):
-        total = self._exchange("sum", tensor, lambda parts: parts.sum(dim=0))
-        tensor.fill_(torch.nan)
-        return lambda: tensor.copy_(total)
-
-
-def on_ranks(size: int, work) -> list:
-    """work(ranks) on every rank, one thread each; the results in rank order."""
-    parts, barrier, results = [None] * size, threading.Barrier(size), [None] * size
-
-    def run(rank: int) -> None:
-        try:
-            results[rank] = work(ThreadRanks(rank, size, parts, barrier))
-        except BaseException:
-            barrier.abort()
-            raise
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(result is not None for result in results), "a rank failed; see its traceback above"
-    return results
 
 
 def parameters_of(shape: EnergyShape, scale: float = 0.5) -> Parameters:
@@ -168,7 +125,7 @@ def test_ranks_agree_with_one_and_bitwise_with_each_other(precision, tolerance, 
     results = on_ranks(ranks, train)
     gradients = HELD_OUT.h * (K + 1 + HELD_OUT.m) + V * (HELD_OUT.m + 1)
     for network, losses in results:
-        assert network.ranks.calls == 2 * [("sum", 2 * K), ("sum", gradients)] + [("sum", 2 * K)]
+        assert network.ranks.calls == 2 * [("sum", (2, K)), ("sum", (gradients,))] + [("sum", (2, K))]
         torch.testing.assert_close(losses, expected, rtol=tolerance, atol=tolerance)
         assert torch.equal(losses, results[0][1])
         for name, theta in network.parts().items():
